@@ -10,6 +10,7 @@ from bench import (
     commands,
     console,
     databases,
+    isolation,
     java_plugins,
     java_sources,
     moving,
@@ -47,6 +48,7 @@ CASES: dict[str, Callable[[str, Ground], Metrics]] = {
     "cold-start": waiting.cold_start,
     "start-steps": waiting.start_steps,
     "latency": waiting.latency,
+    "isolation": isolation.isolation,
     "idle-100": waiting.idle_100,
     "idle-1000": waiting.idle_1000,
     "console-1000": console.console_1000,
@@ -73,6 +75,7 @@ CASES: dict[str, Callable[[str, Ground], Metrics]] = {
 ONLY_OURS = scale.ONLY_OURS_OF_SCALE | frozenset(
     {
         "beside-kcat",
+        "isolation",
         "python-source",
         "two-sources",
         "cluster-list",

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,17 @@ from bench.ground import START_S, Ground, Metrics, end_offsets, file_source, mad
 from bench.meter import ProcessTree, sample_until
 from bench.sides import OurSide, Side
 
-__all__ = ["all_run", "cold_start", "idle", "idle_100", "idle_1000", "last_record", "latency", "start_steps"]
+__all__ = [
+    "all_run",
+    "cold_start",
+    "idle",
+    "idle_100",
+    "idle_1000",
+    "last_record",
+    "latency",
+    "start_steps",
+    "times_of_appends",
+]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 # 10 s where .venv is there, as it is here; a maker of archives gives up after two minutes
@@ -104,22 +114,26 @@ def latency(side: str, ground: Ground) -> Metrics:
             running(side, ground, topic, file_source(topic, file)),
             last_record(ground.bootstrap, topic) as next_value,
         ):
-            taken = sorted(_times_of_appends(file, next_value))
+            taken = sorted(times_of_appends([file], next_value))
     return {"p50_ms": taken[len(taken) // 2], "p99_ms": taken[len(taken) * 99 // 100], "most_ms": taken[-1]}
 
 
-def _times_of_appends(file: Path, next_value: Callable[[], bytes | None]) -> Iterator[float]:
-    """Lines at uneven moments, so that they meet no timer's beat; the first ones warm up."""
-    for number in range(_APPENDS + _WARMING):
+def times_of_appends(
+    files: Sequence[Path], next_value: Callable[[], bytes | None], appends: int = _APPENDS, warming: int = _WARMING
+) -> Iterator[float]:
+    """Milliseconds to a line's arrival. Lines to one file after the other, at uneven moments, so that they meet no
+    timer's beat; the first ones warm up.
+    """
+    for number in range(appends + warming):
         time.sleep(0.02 + (number * 37 % 100) / 1000)
         began = time.monotonic()
-        with file.open("a") as stream:
+        with files[number % len(files)].open("a") as stream:
             stream.write(f"line {number}\n")
         deadline = began + START_S
         while next_value() != f"line {number}".encode():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"line {number} did not arrive within {START_S} s")
-        if number >= _WARMING:
+        if number >= warming:
             yield (time.monotonic() - began) * 1000
 
 
