@@ -35,11 +35,10 @@ class Outage:
         return datetime.fromtimestamp(self.since_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
 
     def sentence(self) -> str:
-        """For logs and `/health`, which adds how long."""
-        return (
-            f"Kafka is away: no broker of bootstrap.servers={self.servers} has answered since {self.since} "
-            f"({self.problem})"
-        )
+        """For logs and `/health`, which adds how long. The only broker there is is named once."""
+        name = f"the broker at {self.servers}"
+        why = self.problem.removeprefix(f"{name}: ").replace(name, "the broker")
+        return f"Kafka is away: no broker of bootstrap.servers={self.servers} has answered since {self.since} ({why})"
 
     def banner(self) -> str:
         """For screens that show states: in the reader's time zone, with a note that the states may be stale."""

@@ -137,7 +137,7 @@ def test_an_outage_is_reported_everywhere_and_so_is_its_end(
     assert message["status"] == "unhealthy"
     reported = re.fullmatch(
         rf"Kafka is away: no broker of bootstrap.servers={own_broker.bootstrap} has answered since "
-        rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ \(the broker at {own_broker.bootstrap}: Connection refused\); "
+        rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ \(Connection refused\); "
         r"the worker keeps trying \(\d+ s\)\.",
         message["message"],
     )
