@@ -168,14 +168,17 @@ class SlotPool:
         return f"Slots cannot start: {hopeless[0]}" if hopeless else None
 
     def replace(self, slot: int, reason: str) -> None:
-        """Give a slot up and restart it: break its link, kill its process. Its tasks are reported lost."""
+        """Give a slot up and restart it: kill its process, break its link. Its tasks are reported lost."""
         with self._lock:
             attached = self._attached.get(slot)
         if attached is None:
             return
         attached.reason = reason
+        # Killed first: a process that sees its link break says that it has lost its worker
+        is_killed = self._kill_process(attached.hello)
         attached.link.abort()
-        self._kill(slot, attached.hello)
+        if not is_killed:
+            self._jobs.cancel_slot(slot)
 
     def quit(self, task_timeout_s: float, timeout_s: float) -> None:
         """Ask all slots to stop their tasks and end; kill those that do not. No slot starts again after this."""

@@ -148,6 +148,7 @@ def test_slots_follow_a_load_that_rises_tenfold_and_falls_and_every_record_is_th
     eventually(lambda: count_of(running) == LEAST, FOLLOWS_WITHIN_S, "the load needs no more")
     fell_s = time.monotonic() - began_s
     assert re.search(r"Slot \d ends: \d slots have wanted \d+ % of a core together for 10 s", running.log_text())
+    assert "lost its worker" not in running.log_text()
     with running.client() as client:
         client.pause_connector(COMPUTING)
     running.await_task(COMPUTING, RunState.PAUSED)
