@@ -330,6 +330,7 @@ class RunningWorker(ABC, Generic[H, C]):
         validator = ConnectorValidator(plugins, config.originals, variables, policy=self.override_policy)
         return HerderParts(
             worker_config=raw,
+            settings=config.originals,
             variables=variables,
             plugins=plugins,
             launcher=launcher,

@@ -202,7 +202,8 @@ def test_another_authority_is_taken_over_while_records_move(rotating: Rotating, 
     assert values == [line.encode() for line in lines.expected]
 
 
-def test_another_password_is_taken_over_while_records_move(rotating: Rotating) -> None:
+@pytest.mark.parametrize("support", ["enabled", "disabled"])
+def test_another_password_is_taken_over_while_records_move(rotating: Rotating, support: str) -> None:
     add_user(rotating.broker.bootstrap, rotating.scram)
     secret = rotating.folder / "secret.properties"
     _replace(secret, f"password={PASSWORD}\n")
@@ -218,6 +219,7 @@ def test_another_password_is_taken_over_while_records_move(rotating: Rotating) -
         "config_providers": "file",
         "config_providers_file_class": "org.apache.kafka.common.config.provider.FileConfigProvider",
     }
+    providers["exactly_once_source_support"] = support
     with worker_of(rotating, rotating.scram, "logging-in", login, **providers) as worker:
         worker.start()
         pid = worker.process.pid
@@ -240,6 +242,14 @@ def test_another_password_is_taken_over_while_records_move(rotating: Rotating) -
         lines.move()
         assert worker.process.pid == pid
         assert worker.process.poll() is None
+        with worker.client() as client:  # former tasks are fenced off, and offsets written in their place
+            client.stop_connector("in")
+            eventually(
+                lambda: client.connector_status("in").connector.state is RunState.STOPPED, 30, "the source is stopped"
+            )
+            eventually(lambda: not client.connector_status("in").tasks, 30, "its task has left")
+            client.reset_connector_offsets("in")
+            assert client.connector_offsets("in") == []
         assert "another-secret" not in worker.log_text()
         with worker.client() as client:
             client.delete_connector("in")

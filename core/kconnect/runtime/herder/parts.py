@@ -59,6 +59,8 @@ class HerderParts:
 
     worker_config: Mapping[str, str] = field(repr=False)
     """The raw worker properties, which tasks get as well."""
+    settings: Mapping[str, str] | None = field(default=None, repr=False)
+    """The same as they hold now, references resolved; None where nothing in them refers."""
     plugins: ConnectorPlugins
     launcher: Launcher
     offsets: OffsetStore

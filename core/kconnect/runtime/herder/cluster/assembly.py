@@ -178,9 +178,14 @@ def _request_side(parts: HerderParts, cluster: ClusterParts, inbox: HerderInbox)
     return RequestSide(start=start, stages=stages, pending=pending, thread=ThreadRequests(access))
 
 
+def _settings(parts: HerderParts) -> StringMap:
+    """The worker's properties for clients of its own: no client logs in with the text of a reference."""
+    return parts.worker_config if parts.settings is None else parts.settings
+
+
 def _knowledge(parts: HerderParts, cluster: ClusterParts) -> Knowledge:
     config = ClusterConfig(cluster.configs.snapshot)
-    writer = offset_writer_of(parts.worker_config)
+    writer = offset_writer_of(_settings(parts))
     return Knowledge(
         config=config,
         status=ClusterStatus(cluster.statuses),
@@ -239,7 +244,7 @@ def _work_side(
     )
     changes = ChangeRequests(requests.thread, cluster.configs, config, status, host, validate)
     exactly_once = ExactlyOnceSources(
-        parts.worker_config, cluster, config, host, changes.fence_zombies, changes.record_task_count
+        _settings(parts), cluster, config, host, changes.fence_zombies, changes.record_task_count
     )
     fenced_starts = exactly_once.starts(lambda: own.is_leader, lambda: own.leader_url)
     tasks = TaskRuns(parts.launcher, status, parts.worker_config, parts.times.stop_s)
