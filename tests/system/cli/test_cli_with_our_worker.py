@@ -112,7 +112,7 @@ def test_apply_by_labels_ends_when_it_runs_and_at_once_when_it_cannot(
     (files / f"{name}-old.json").unlink()
     (files / f"{name}-theirs.json").unlink()
     write(name, team, tmp_path / "missing")
-    broken = run(*apply, f"team={team}", expect=1).stderr
+    broken = run(*apply, f"team={team}", expect=7).stderr
     assert f"deleted {name}-old\n" in broken
     assert f"{name} task 0 FAILED: FileNotFoundError" in broken
     write(name, team, tmp_path)
