@@ -81,7 +81,7 @@ def frozen_task(pair: Pair) -> str:
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [("status", 1), ("connectors status", 0), ("describe NAME", 0), ("offsets show NAME", 0), ("slots", 0)],
+    [("status", 7), ("connectors status", 0), ("describe NAME", 0), ("offsets show NAME", 0), ("slots", 0)],
 )
 def test_a_worker_that_is_asked_does_not_wait_for_one_that_is_frozen(pair, frozen_task, words, code):
     args = ["--url", pair.alive.url, *words.replace("NAME", frozen_task).split()]
