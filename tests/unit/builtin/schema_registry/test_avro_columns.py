@@ -70,7 +70,7 @@ def read_columns(made: AvroConverter, data: list[Any]) -> tuple[Schema | None, l
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> None:
     random = Random(seed)
     general = random.random() < 0.3
@@ -97,7 +97,7 @@ def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> No
 
 
 @given(st.integers(0, 1 << 32), st.integers(1, 40))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_few_rows_give_the_columns_that_many_give(seed: int, count: int) -> None:
     random = Random(seed)
     made = converter(enhanced_avro_schema_support="true", allow_optional_map_keys=random.choice(_FLAGS))
@@ -132,7 +132,7 @@ def test_few_rows_that_records_refuse_are_left_to_columns() -> None:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_damaged_records_are_never_read_as_something_else(seed: int) -> None:
     random, made = Random(seed), converter(enhanced_avro_schema_support="true")
     schema = random_row_schema(random)
