@@ -151,17 +151,20 @@ def test_only_what_failed_is_restarted_and_watch_tells_it(
         worker.url,
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cli_env(home)) as watching:
-        assert watching.stdout is not None
-        first = watching.stdout.readline() + watching.stdout.readline()
-        assert f"{name} task 0 FAILED: FileNotFoundError" in first
-        folder.mkdir()
-        assert (
-            operator.run("connectors", "restart", "--failed", "--all", expect=0).stderr == f"restarted {name}: task 0\n"
-        )
-        operator.connect("connectors", "wait", name, "--timeout", ample_text(30))
-        while f"{name} task 0 RUNNING" not in (line := watching.stdout.readline()):
-            assert line, "the watch ended without telling that the task runs"
-        watching.terminate()
+        try:
+            assert watching.stdout is not None
+            first = watching.stdout.readline() + watching.stdout.readline()
+            assert f"{name} task 0 FAILED: FileNotFoundError" in first
+            folder.mkdir()
+            assert (
+                operator.run("connectors", "restart", "--failed", "--all", expect=0).stderr
+                == f"restarted {name}: task 0\n"
+            )
+            operator.connect("connectors", "wait", name, "--timeout", ample_text(30))
+            while f"{name} task 0 RUNNING" not in (line := watching.stdout.readline()):
+                assert line, "the watch ended without telling that the task runs"
+        finally:  # else the end of this block waits for a watch that does not end
+            watching.terminate()
         assert ended(watching, 10) == 143
     assert operator.run("connectors", "restart", "--failed", "--all", expect=0).stderr == "No connector is FAILED.\n"
     operator.connect("connectors", "delete", name, "--yes")

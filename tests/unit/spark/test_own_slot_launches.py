@@ -92,6 +92,7 @@ def test_a_connector_whose_slot_never_starts_fails_with_the_reason() -> None:
         for _ in range(61):
             world.spark.step(world.launcher, 2)
 
+        eventually(lambda: TaskId("hog", 0) in world.events.traces, 5.0, "its task fails")
         assert world.events.traces[TaskId("hog", 0)] == (
             "No slot of its own has started for connector hog in 60 s (kconnect.slot.start.timeout.ms): no core of "
             "Spark is free. Lower kconnect.slots, give Spark more cores, or set kconnect.slot=shared."
