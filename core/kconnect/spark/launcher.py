@@ -60,8 +60,6 @@ _WAIT_FOR_SLOT_S = 10.0
 _WAIT_FOR_FIRST_START_S = 30.0
 # Poll interval while there is no executor
 _LOOK_AGAIN_S = 0.1
-# How long a task that moves may take to stop: as long as Java gives it by default (task.shutdown.graceful.timeout.ms).
-_MOVE_STOP_MS = 5000
 # Stopping Spark takes 1.3 s (measured); this much of the stop timeout is reserved for it.
 _SPARK_STOP_S = 4.0
 
@@ -432,7 +430,8 @@ class SparkLauncher:
         if source is not None:
             request = next(self._stop_numbers)
             self._moves.begin(request, move.task, source, move.slot, move.why, self._clock.monotonic())
-            self._pool.send(source, StopTasks(request, (move.task,), _MOVE_STOP_MS, is_cut_off=False))
+            timeout_ms = int(self._settings.task_stop_s * 1000)
+            self._pool.send(source, StopTasks(request, (move.task,), timeout_ms, is_cut_off=False))
 
     def _go_on_elsewhere(self, slot: int, task_id: TaskId) -> None:
         """The slot has stopped a task that moves. Call with the lock held."""

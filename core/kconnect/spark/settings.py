@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kconnect.errors import ConfigError
 from kconnect.files.folders import cache_folder
-from kconnect.runtime.config.worker_config import KConnectSettings
+from kconnect.runtime.config.worker_config import KConnectSettings, worker_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,8 @@ class SparkSettings:
     heartbeat_interval_s: float = 1.0
     heartbeat_timeout_s: float = 10.0
     start_timeout_s: float = 60.0
+    task_stop_s: float = 5.0
+    """How long a task that moves to another slot may take to stop."""
     offsets_timeout_s: float = 30.0
     plugin_path: str | None = None
     java: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -71,6 +73,7 @@ class SparkSettings:
             heartbeat_interval_s=ours.slot_heartbeat_interval_ms / 1000,
             heartbeat_timeout_s=ours.slot_heartbeat_timeout_ms / 1000,
             start_timeout_s=ours.slot_start_timeout_ms / 1000,
+            task_stop_s=worker_value(worker, "task.shutdown.graceful.timeout.ms") / 1000,
             offsets_timeout_s=ours.offsets_request_timeout_ms / 1000,
             plugin_path=worker.get("plugin.path"),
             java={

@@ -22,6 +22,7 @@ from kconnect.admin.preflight.settings import WorkerStart
 from kconnect.errors import ConnectError
 from kconnect.java.installed import find_java
 from kconnect.logs.wording import pluralize
+from kconnect.runtime.config.reach import unresolved
 from kconnect.runtime.rest.listeners import advertised_address, bind_listeners
 from kconnect.runtime.rest.options import RestOptions
 from kconnect.runtime.rest.security import is_basic_auth
@@ -232,8 +233,9 @@ def _advertised(host: str, port: int, start: WorkerStart) -> Result:
     try:
         found = sorted({str(place[0]) for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)})
     except OSError as err:
-        message = f"{host} is not known to the name service: {err.strerror or err}"
-        return result(Verdict.FAILED, message, "Set rest.advertised.host.name to a name that other workers know.")
+        return result(
+            Verdict.FAILED, unresolved(host, err), "Set rest.advertised.host.name to a name that other workers know."
+        )
     if start.is_distributed and (host in _OWN_ONLY or all(one.startswith("127.") or one == "::1" for one in found)):
         message = f"is {', '.join(found)}: workers on other machines do not reach this one there"
         return result(Verdict.WARNING, message, "Set rest.advertised.host.name to a name that other workers know.")

@@ -44,7 +44,7 @@ class LiveSettings(Mapping[str, str]):
             read,
             lambda: files,
             reported=lambda _: log.info("Settings of Kafka clients were read again from %s", _named(files)),
-            failed=lambda err: log.error("%s The settings of Kafka clients from before are used", err),
+            failed=lambda err: log.error("%s Kafka clients keep the settings from before", err),
         )
 
     def __getitem__(self, key: str) -> str:
@@ -67,12 +67,12 @@ def live_clients(settings: Callable[[], Mapping[str, str]], make: Callable[[], T
 
     def reported(_: T) -> None:
         if of is not None:
-            why = _named(current.changed) or "what they log in with"
-            log.info("Kafka clients of %s are replaced: %s has changed", of, why)
+            why = _named(current.changed) or "their login"
+            log.info("Replacing Kafka clients of %s: %s changed", of, why)
 
     def failed(err: ConnectError) -> None:
         level = logging.DEBUG if of is None else logging.ERROR
-        log.log(level, "%s Kafka clients of %s keep what they have", err, of or "this worker")
+        log.log(level, "%s Kafka clients of %s keep the settings from before", err, of or "this worker")
 
     current = Reread(
         make,

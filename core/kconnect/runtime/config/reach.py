@@ -104,11 +104,12 @@ def unknown_host(host: str) -> str | None:
     try:
         socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as err:
-        return _unknown(host, err)
+        return unresolved(host, err)
     return None
 
 
-def _unknown(host: str, err: OSError | UnicodeError) -> str:
+def unresolved(host: str, err: OSError | UnicodeError) -> str:
+    """Says of a host what the system said when asked for its addresses."""
     reason = err.strerror if isinstance(err, OSError) else None
     return f"{host} is not known to the name service: {reason or err}"
 
@@ -118,6 +119,6 @@ def _places(address: tuple[str, int], refused: dict[tuple[str, int], str]) -> li
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as err:
-        refused[address] = _unknown(address[0], err)
+        refused[address] = unresolved(address[0], err)
         return []
     return [(family, place) for family, _, _, _, place in found]

@@ -38,12 +38,12 @@ class SlotBounds(NamedTuple):
         """Gives those of `4` and of `2..8`. Errors: ConfigError for anything else."""
         found = re.fullmatch(r"(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?", text.strip(), re.ASCII)
         if found is None:
-            raise ConfigError("A number is expected, as in 4, or bounds, as in 2..8")
+            raise ConfigError("Expected a number such as 4, or bounds such as 2..8")
         bounds = cls(int(found[1]), int(found[2] or found[1]))
         if bounds.least < 1:
             raise ConfigError("At least one slot is needed")
         if bounds.least > bounds.most:
-            raise ConfigError("The first number is the least, the second the most")
+            raise ConfigError("The lower bound comes first, as in 2..8")
         return bounds
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from kconnect.api.config_parse import Password
+from kconnect.api.config_parse import Password, parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.files.folders import data_folder
@@ -220,6 +220,13 @@ class DistributedConfig(WorkerConfig):
         config = _parse(cls, DISTRIBUTED_CONFIG, props, find_class)
         _check_signing(config.values)
         return config
+
+
+def worker_value(worker: Mapping[str, str], name: str) -> Any:  # any type that ConfigDef parses to
+    """One setting of the worker, typed; its default when it is not set."""
+    key = STANDALONE_CONFIG.config_keys[name]
+    value = worker.get(name)
+    return key.default if value is None else parse_type(name, value, key.type)
 
 
 def default_standalone_properties(home: Path | None = None) -> dict[str, str]:

@@ -30,6 +30,7 @@ from kconnect.runtime.config.connector_config import (
 from kconnect.runtime.config.own_worker_keys import own_topics
 from kconnect.runtime.config.topic_creation import topic_groups
 from kconnect.runtime.config.topic_pattern import TopicPattern
+from kconnect.runtime.config.worker_config import worker_value
 from kconnect.runtime.kafka import BulkProducer, ConsumedRun, KafkaAdmin, RecordConsumer, RecordProducer
 from kconnect.runtime.pipeline.build_stages import SinkStages, interceptors_of_producer, sink_stages, source_stages
 from kconnect.runtime.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
@@ -49,7 +50,6 @@ from kconnect.runtime.pipeline.plugin_parts import (
     closed_if_it_fails,
     make_task,
     parse_config,
-    worker_value,
 )
 from kconnect.runtime.pipeline.polled import polled_by
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts

@@ -15,13 +15,13 @@ from kconnect.runtime.config.exactly_once_settings import (
     offsets_topic,
     owns_offsets_topic,
 )
+from kconnect.runtime.config.worker_config import worker_value
 from kconnect.runtime.kafka import ClientUsage, TransactionalProducer
 from kconnect.runtime.metrics import TaskCounters
 from kconnect.runtime.pipeline.boundaries import TransactionRequests, boundary_of
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnceParts
 from kconnect.runtime.pipeline.offset_copies import OffsetCopies
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
-from kconnect.runtime.pipeline.plugin_parts import worker_value
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 
 log = logging.getLogger(__name__)

@@ -30,11 +30,12 @@ from kconnect.java.plugins import (
 from kconnect.java.plugins.encoded import EncodedPart, EncodingTask
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.connector_config import ConnectorConfig, PluginSpec, prefixed
+from kconnect.runtime.config.worker_config import worker_value
 from kconnect.runtime.kafka import ByteColumn, ConsumedRun, KafkaBatch
 from kconnect.runtime.pipeline.conversion import FetchedBatch
 from kconnect.runtime.pipeline.inflight import SourcePosition
 from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
-from kconnect.runtime.pipeline.plugin_parts import connector_of, worker_value
+from kconnect.runtime.pipeline.plugin_parts import connector_of
 from kconnect.runtime.pipeline.polled import Polled, PolledPart, ReadyUnit, SourceConversion, polled_by
 from kconnect.runtime.pipeline.put_queue import PutBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords

@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kconnect.api import Connector, Converter, HeaderConverter, Task
-from kconnect.api.config_parse import parse_type
 from kconnect.builtin.types.declarations import VALUE_SCHEMA, declarations, without_taken
 from kconnect.errors import ConfigError
 from kconnect.java.plugins import Deferrable, JavaConnector
 from kconnect.runtime.config.connector_config import ConnectorConfig, TransformSpec, prefixed
-from kconnect.runtime.config.worker_config import STANDALONE_CONFIG
+from kconnect.runtime.config.worker_config import worker_value
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
@@ -195,10 +194,3 @@ def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str,
 def _configure(plugin: Any, place: str, *settings: Any, **more: Any) -> None:  # of any type, and what it takes
     with plugin_call(plugin, "configure", place=place):
         plugin.configure(*settings, **more)
-
-
-def worker_value(worker: Mapping[str, str], name: str) -> Any:  # any type that ConfigDef parses to
-    """One setting of the worker, typed; its default when it is not set."""
-    key = STANDALONE_CONFIG.config_keys[name]
-    value = worker.get(name)
-    return key.default if value is None else parse_type(name, value, key.type)

@@ -101,7 +101,7 @@ def test_clients_are_replaced_for_a_file_that_changed_and_it_is_said_in_one_line
     assert live.value().admin["ssl.ca.pem"] == trust.read_text() != former.admin["ssl.ca.pem"]
     assert live.value() is live.value()
     assert [record.getMessage() for record in caplog.records] == [
-        f"Kafka clients of the test are replaced: {trust} has changed"
+        f"Replacing Kafka clients of the test: {trust} changed"
     ]
 
 
@@ -116,6 +116,6 @@ def test_a_file_that_is_half_written_leaves_the_clients_as_they_are(
     assert live.value() is live.value() is former
     (said,) = [record.getMessage() for record in caplog.records]
     assert said.startswith(f"ssl.truststore.location: {trust} is not readable PEM")
-    assert said.endswith("Kafka clients of the test keep what they have")
+    assert said.endswith("Kafka clients of the test keep the settings from before")
     trust.write_bytes(whole)
     assert live.value().admin["ssl.ca.pem"] == whole.decode()

@@ -36,11 +36,11 @@ def test_our_own_settings_have_defaults_and_are_parsed() -> None:
     [
         ("kconnect_slots", "0", "At least one slot is needed"),
         ("kconnect_slots", "0..2", "At least one slot is needed"),
-        ("kconnect_slots", "8..2", "The first number is the least, the second the most"),
-        ("kconnect_slots", "many", "A number is expected, as in 4, or bounds, as in 2..8"),
-        ("kconnect_slots", "2..", "A number is expected, as in 4, or bounds, as in 2..8"),
-        ("kconnect_slots", "2-8", "A number is expected, as in 4, or bounds, as in 2..8"),
-        ("kconnect_slots", "-1", "A number is expected, as in 4, or bounds, as in 2..8"),
+        ("kconnect_slots", "8..2", "The lower bound comes first, as in 2..8"),
+        ("kconnect_slots", "many", "Expected a number such as 4, or bounds such as 2..8"),
+        ("kconnect_slots", "2..", "Expected a number such as 4, or bounds such as 2..8"),
+        ("kconnect_slots", "2-8", "Expected a number such as 4, or bounds such as 2..8"),
+        ("kconnect_slots", "-1", "Expected a number such as 4, or bounds such as 2..8"),
         (
             "kconnect_slot_heartbeat_timeout_ms",
             "1000",

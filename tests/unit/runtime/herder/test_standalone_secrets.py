@@ -213,13 +213,13 @@ def test_a_changed_file_of_a_client_restarts_the_connectors_that_use_it(
     trust.write_bytes(trust.read_bytes())
     Authority("new").file(trust)
 
-    said = f"{trust} changed, which clients of its tasks read: connector fsrc and its tasks restart"
+    said = f"Connector fsrc: restarting it and its tasks: its tasks' Kafka clients read {trust}, which changed"
     eventually(lambda: said in caplog.messages, 5, "the restart is reported")
     eventually(lambda: looking.states() == ("RUNNING", ["RUNNING"]), 5, "it runs")
     runs = {spec.id.connector: spec.run for spec in looking.launcher.tasks.values()}
     assert runs["fsrc"] > run
     assert looking.journal.calls.count("start") == 3, "the other one goes on"
-    assert [text for text in caplog.messages if "clients of its tasks" in text] == [said]
+    assert [text for text in caplog.messages if "Kafka clients read" in text] == [said]
 
 
 def test_a_file_of_a_client_that_is_half_written_restarts_nothing(

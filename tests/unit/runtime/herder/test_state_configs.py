@@ -174,10 +174,10 @@ def test_what_is_here_of_a_connector_restarts_when_what_its_config_refers_to_has
     member = Member(leads=False)
     member.connector(C, tasks=2)
     member.settled([], [TaskId(C, 1)])
-    reported = of(RestartHere, member.step(ValuesChanged(C)))
+    reported = of(RestartHere, member.step(ValuesChanged(C, "a password changed")))
     assert (reported.connector, reported.here) == (C, Work((), (TaskId(C, 1),)))
     member.step(Joining())
-    assert member.step(ValuesChanged(C)) == [], "work does not move in a rebalance"
+    assert member.step(ValuesChanged(C, "a password changed")) == [], "work does not move in a rebalance"
     assert of(RestartHere, member.place()).here == Work((), (TaskId(C, 1),))
 
 
@@ -186,7 +186,7 @@ def test_values_that_change_while_the_work_goes_elsewhere_restart_nothing_here()
     member.connector(C, tasks=1)
     member.settled([C], [TaskId(C, 0)])
     member.step(Joining())
-    member.step(ValuesChanged(C))
+    member.step(ValuesChanged(C, "a password changed"))
     reported = member.place(revoked=Work((C,), (TaskId(C, 0),)))
     member.step(Joining())
     assert "RestartHere" not in kinds([*reported, *member.place()])

@@ -118,8 +118,8 @@ class LocalWork:
         The herder's thread decides, so that work that was just revoked does not restart. Threads: any.
         """
         try:
-            if (what := self._host.change_of(entry)) is not None:
-                self._post(ValuesChanged(entry.name, what))
+            if (why := self._host.change_of(entry)) is not None:
+                self._post(ValuesChanged(entry.name, why))
         except ConnectError as err:
             log.error("Connector %s and its tasks keep the values they have: %s", entry.name, err)
 

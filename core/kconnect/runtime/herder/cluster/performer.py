@@ -288,7 +288,7 @@ class Performer:
         if entry is None:
             return
         what = [*(["it"] if here.connectors else []), *map(str, here.tasks)]
-        log.info("%s: connector %s: restarting %s", instruction.what, entry.name, ", ".join(what))
+        log.info("Connector %s: restarting %s: %s", entry.name, ", ".join(what), instruction.why)
         with self._parts.stages.stage(f"restarting connector {entry.name} and its tasks"):
             self._parts.work.restart_parts(entry, connector=bool(here.connectors), tasks=here.tasks)
 

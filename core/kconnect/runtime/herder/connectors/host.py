@@ -273,7 +273,7 @@ class ConnectorHost:
         self._files.watch(entry.name, files if _restarts(have.connector) else ())
 
     def change_of(self, entry: ConnectorEntry) -> str | None:
-        """What has changed of what it, or tasks noted here, run with, as a sentence without its point; None: nothing.
+        """Why it, or tasks noted here, must restart, as a part of a sentence; None if they run with what holds now.
 
         It is reported once per change, as a restart takes some time. Errors: ConfigError, also for what is only half
         written.
@@ -292,8 +292,8 @@ class ConnectorHost:
         self._changed_to[entry.name] = now
         files = [] if have is None else [path for path in now.files if now.files[path] != have.files.get(path)]
         if files:
-            return f"{', '.join(map(str, files))} changed, which clients of its tasks read"
-        return "What its config refers to has changed"
+            return f"its tasks' Kafka clients read {', '.join(map(str, files))}, which changed"
+        return "a value that its config refers to changed"
 
     def _task_values(self, entry: ConnectorEntry) -> _TaskValues:
         """Errors: ConfigError."""

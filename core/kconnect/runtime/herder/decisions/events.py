@@ -154,8 +154,8 @@ class ValuesChanged:
     """Values that a connector's config refers to have changed since it, or its tasks, were started here."""
 
     connector: str
-    what: str = "What its config refers to has changed"
-    """A sentence for the log, without its point."""
+    why: str
+    """What has changed, for the log: a part of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)

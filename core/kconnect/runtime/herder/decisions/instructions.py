@@ -114,8 +114,8 @@ class RestartHere:
     """Restart all parts of a connector here, because values that its config refers to have changed."""
 
     connector: str
-    what: str
-    """What `ValuesChanged` says of it."""
+    why: str
+    """What `ValuesChanged` says has changed."""
     here: Work
     snapshot: ClusterSnapshot = field(repr=False)
 

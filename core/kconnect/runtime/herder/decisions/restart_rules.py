@@ -47,7 +47,7 @@ class RestartRules:
 
     def values_changed(self, event: ValuesChanged) -> None:
         """Each worker sees this for itself, so that each restarts its own."""
-        self._changed[event.connector] = event.what
+        self._changed[event.connector] = event.why
 
     def due(self) -> list[Instruction]:
         """Restart the parts that run here; a deleted connector, or one without parts here, needs nothing."""
@@ -59,10 +59,10 @@ class RestartRules:
             if here and facts.snapshot.contains(name):
                 instructions.append(RestartByPlan(request, here, facts.snapshot))
         changed, self._changed = self._changed, {}
-        for name, what in changed.items():
+        for name, why in changed.items():
             here = facts.running_of(name)
             if here and facts.snapshot.contains(name):
-                instructions.append(RestartHere(name, what, here, facts.snapshot))
+                instructions.append(RestartHere(name, why, here, facts.snapshot))
         return instructions
 
 

@@ -130,10 +130,10 @@ class HostedConnectors:
         """Restart connector and tasks if a value they were started with has changed; returns True: done."""
         entry = self._config.find(name)
         try:
-            what = None if entry is None else self.host.change_of(entry)
-            if what is None:
+            why = None if entry is None else self.host.change_of(entry)
+            if why is None:
                 return True
-            log.info("%s: connector %s and its tasks restart", what, name)
+            log.info("Connector %s: restarting it and its tasks: %s", name, why)
             self.remove_tasks(name)
             self.host.shut_down(name)
             self.start(name)
