@@ -7,24 +7,24 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from kconnect.errors import ConnectError
 from kconnect.logs.log_context import given_levels
 from kconnect.logs.timeline import note_step
 from kconnect.logs.wording import pluralize
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
-from kconnect.runtime.config.slot_keys import SHARED, SLOT, SlotBounds, SlotSettings
+from kconnect.runtime.config.slot_keys import SHARED, SlotSettings
 from kconnect.runtime.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
 from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.cluster import slot_group
 from kconnect.spark.event_relay import EventRelay
+from kconnect.spark.known_slots import KnownSlots
 from kconnect.spark.memory_watch import MemoryWatch
 from kconnect.spark.messages import (
     FailedRecords,
     ForgetTopics,
-    Heartbeat,
     Hello,
     Message,
     OffsetsCommit,
@@ -42,36 +42,22 @@ from kconnect.spark.messages import (
     TasksStopped,
     TaskTopic,
 )
-from kconnect.spark.own_slots import OwnSlots
+from kconnect.spark.own_slots import not_started
 from kconnect.spark.ports import Application, PoolPorts
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
-from kconnect.spark.slot_scaling import Look, Move, Shared, SlotScaling
+from kconnect.spark.slot_scaling import Look, Move
 from kconnect.spark.slot_spec import TallyAddress
 from kconnect.spark.slot_target import SlotTarget, UnreachableSlots
-from kconnect.spark.task_moves import TaskMoves
+from kconnect.spark.task_stops import TaskMoves, TaskStops
 from kconnect.spark.task_table import TaskTable
 
 log = logging.getLogger(__name__)
 
-# A lost slot is back after a second; its tasks wait for it that long before they go to others.
-_WAIT_FOR_SLOT_S = 10.0
-# A cluster may take a while to allocate the first executors.
-_WAIT_FOR_FIRST_START_S = 30.0
 # Poll interval while there is no executor
 _LOOK_AGAIN_S = 0.1
 # Stopping Spark takes 1.3 s (measured); this much of the stop timeout is reserved for it.
 _SPARK_STOP_S = 4.0
-
-
-@dataclass(slots=True)
-class _Stop:
-    """One StopTasks under way."""
-
-    slot: int
-    ids: tuple[TaskId, ...]
-    answered: threading.Event = field(default_factory=threading.Event)
-    left: tuple[TaskId, ...] | None = None
 
 
 class SparkLauncher:
@@ -103,17 +89,13 @@ class SparkLauncher:
         self._meters = TaskMeters()
         self._relay = EventRelay()
         self._stop_numbers = itertools.count(1)
-        self._lock = threading.Lock()  # guards the fourteen below; nothing that blocks is called under it
+        self._lock = threading.Lock()  # guards the eleven below; nothing that blocks is called under it
         self._tasks = TaskTable()
-        self._shared: set[int] = set()
-        self._own = OwnSlots()
-        self._scaling = _scaling_of(settings)
+        self._slots = KnownSlots(settings)
         self._moves = TaskMoves()
         self._over_bound: dict[int, str] = {}
         """Slots that are killed for the memory that they take, with a sentence on it."""
-        self._stops: dict[int, _Stop] = {}
-        self._attached: set[int] = set()
-        self._down_since_s: dict[int, float] = {}
+        self._stops = TaskStops()
         self._failure: str | None = None
         self._spark_is_up = False
         self._has_run = False  # a slot has been up
@@ -139,7 +121,7 @@ class SparkLauncher:
             for spec in specs:
                 if not self._tasks.is_sent(spec.id):
                     self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
-        self._begin_and_end_own()
+        self._follow_tasks()
 
     def stop_tasks(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
         deadline_s = self._clock.monotonic() + timeout_s + 1.0  # the slot keeps the time itself, this is for its answer
@@ -147,19 +129,19 @@ class SparkLauncher:
         with self._lock:
             for task_id in ids:
                 slot = self._tasks.remove(task_id)
-                if slot is not None and slot in self._attached:
+                if slot is not None and slot in self._slots.up:
                     by_slot[slot].append(task_id)
             self._meters.forget(ids)
-            stops = {next(self._stop_numbers): _Stop(slot, tuple(sorted(group))) for slot, group in by_slot.items()}
-            self._stops.update(stops)
-            for number, stop in stops.items():
-                self._pool.send(stop.slot, StopTasks(number, stop.ids, int(timeout_s * 1000), is_cut_off))
+            stops = {}
+            for slot, group in by_slot.items():
+                number = next(self._stop_numbers)
+                stop = stops[number] = self._stops.begin(number, slot, group)
+                self._pool.send(slot, StopTasks(number, stop.ids, int(timeout_s * 1000), is_cut_off))
         left: set[TaskId] = set()
         for number, stop in stops.items():
             self._clock.wait(stop.answered, max(deadline_s - self._clock.monotonic(), 0.0))
             with self._lock:
-                del self._stops[number]
-                left.update(stop.ids if stop.left is None else stop.left)
+                left.update(self._stops.end(number))
         return left
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
@@ -174,14 +156,14 @@ class SparkLauncher:
 
     def forget_topics(self, connector: str) -> None:
         with self._lock:
-            for slot in self._attached:
+            for slot in self._slots.up:
                 self._pool.send(slot, ForgetTopics(connector))
 
     def set_log_level(self, logger: str, level: int) -> None:
         message = SetLogLevel(logger, level)
         with self._lock:
             self._log_levels = [known for known in self._log_levels if known.logger != logger] + [message]
-            for slot in self._attached:
+            for slot in self._slots.up:
                 self._pool.send(slot, message)
 
     def task_counters(self) -> Mapping[TaskId, TaskCounters]:
@@ -194,14 +176,17 @@ class SparkLauncher:
         return self._meters.conditions()
 
     def slots(self) -> Sequence[SlotInfo]:
-        hellos, beats = self._pool.attached(), self._pool.beats()
+        up = self._pool.processes()
         with self._lock:
-            tasks, owners, bounds = self._tasks.by_slot(), self._own.owners(), self._tasks.bounds()
-            shared = self._shared_bounds()
-            numbers = sorted({*self._down_since_s, *self._attached})
+            tasks, owners, bounds = self._tasks.by_slot(), self._slots.owners(), self._tasks.bounds()
+            shared, numbers = self._slots.bounds(), self._slots.numbers()
+        running = {slot: self._app.cluster.running(slot) for slot in up}
         return [
             replace(
-                self._describe(slot, hellos.get(slot), beats.get(slot), tasks.get(slot, ())),
+                up.get(slot) or SlotInfo(slot, False, None, None, ()),
+                tasks=tasks.get(slot, ()),
+                job_group=slot_group(slot),
+                executor=place.executor if (place := running.get(slot)) is not None else None,
                 connector=owners.get(slot),
                 memory_limit_bytes=bounds.get(slot, SHARED).memory_bytes,
                 cores_limit=bounds.get(slot, SHARED).cores,
@@ -210,22 +195,6 @@ class SparkLauncher:
             )
             for slot in numbers
         ]
-
-    def _describe(self, slot: int, hello: Hello | None, beat: Heartbeat | None, tasks: tuple[TaskId, ...]) -> SlotInfo:
-        running = self._app.cluster.running(slot) if hello is not None else None
-        return SlotInfo(
-            slot,
-            hello is not None,
-            hello.host if hello is not None else None,
-            hello.pid if hello is not None else None,
-            tasks,
-            job_group=slot_group(slot),
-            executor=running.executor if running is not None else None,
-            cpu_seconds=round(beat.cpu_s, 2) if beat is not None else None,
-            cpu_percent=beat.cpu_percent if beat is not None else None,
-            memory_bytes=beat.memory_bytes if beat is not None else None,
-            java_ports=beat.java_ports if beat is not None else (),
-        )
 
     def runtime(self) -> RuntimeInfo | None:
         with self._lock:
@@ -244,7 +213,7 @@ class SparkLauncher:
         with self._lock:
             if self._has_run or self._failure is not None:
                 return None
-            is_up, expects_slots = self._spark_is_up, bool(self._down_since_s)
+            is_up, expects_slots = self._spark_is_up, self._slots.awaits
         if not is_up:
             return "Spark is starting"
         if self._settings.is_local or expects_slots:
@@ -285,15 +254,13 @@ class SparkLauncher:
             self._app.note_daemon(hello.parent_pid)
             _note_fork(slot, hello, is_first=self.waits_for() is not None)
         with self._lock:
-            self._attached.add(slot)
-            self._own.came_up(slot)
+            self._slots.came_up(slot)
             self._over_bound.pop(slot, None)
             self._has_run = True
             for levels in self._log_levels:
                 self._pool.send(slot, levels)
-            self._down_since_s.pop(slot, None)
             self._place()
-            first_up = not self._down_since_s and not self._had_archive_made
+            first_up = not self._slots.awaits and not self._had_archive_made
             self._had_archive_made |= first_up
         if first_up:
             self._app.make_archive_in_background()
@@ -304,10 +271,7 @@ class SparkLauncher:
                 self._note_report(slot, message)
             case TasksStopped(request, left):
                 with self._lock:
-                    if stop := self._stops.get(request):
-                        stop.left = left
-                        stop.answered.set()
-                    elif (way := self._moves.stopped(request)) is not None:
+                    if not self._stops.answered(request, left) and (way := self._moves.stopped(request)) is not None:
                         self._go_on_elsewhere(*way)
             case TaskMetrics(counted):
                 self._note_counters(slot, counted)
@@ -324,14 +288,8 @@ class SparkLauncher:
 
     def slot_lost(self, slot: int, reason: str) -> None:
         with self._lock:
-            self._attached.discard(slot)
-            if slot in self._shared or slot in self._own.owners():  # else it was ended
-                self._down_since_s[slot] = self._clock.monotonic()
-                self._own.lost(slot, self._clock.monotonic())
-            for stop in self._stops.values():
-                if stop.slot == slot and stop.left is None:
-                    stop.left = ()  # they ended with their process
-                    stop.answered.set()
+            self._slots.lost(slot, self._clock.monotonic())
+            self._stops.lost(slot)
             if (problem := self._over_bound.pop(slot, None)) is not None:
                 self._fail(slot, problem)
             self._moves.lost(slot)
@@ -346,15 +304,15 @@ class SparkLauncher:
     def tick(self) -> None:
         with self._lock:
             self._place()
-            late = self._own.late(self._settings.start_timeout_s, self._clock.monotonic())
+            late = self._slots.late(self._clock.monotonic())
             for slot, connector in late.items():
-                self._fail(slot, self._without_slot(slot, connector))
-        self._begin_and_end_own()
+                self._fail(slot, not_started(connector, self._settings, self._pool.start_problem(slot)))
+        self._follow_tasks()
         self._follow_load()
 
     def has_tasks(self, slot: int) -> bool:
         with self._lock:
-            return self._tasks.has_work(slot) or any(stop.slot == slot for stop in self._stops.values())
+            return self._tasks.has_work(slot) or self._stops.has(slot)
 
     # Inside.
 
@@ -382,40 +340,27 @@ class SparkLauncher:
             log.error("No task can run: %s", self._failure, exc_info=not isinstance(error, ConnectError))
 
     def _grow(self, count: int) -> None:
-        """Begin so many slots that connectors share. Their number never decreases, as an executor may come back."""
+        """Begin so many slots that connectors share."""
         with self._lock:
-            new = self._numbered(count - len(self._shared), ())
+            new = self._slots.grow(count, self._clock.monotonic())
             # Waiting tasks are placed before the first slot is up, so that they spread over all slots.
-            self._await_slots(new)
+            self._place()
         self._pool.begin(new)
         log.info("Starting %s, %d in all", pluralize(len(new), "slot"), count)
-        self._begin_and_end_own()
-
-    def _numbered(self, count: int, taken: Collection[int]) -> dict[int, None]:
-        """So many more slots that connectors share, with numbers that are free. Call with the lock held."""
-        used = {*self._shared, *self._own.owners(), *taken}
-        new = dict.fromkeys(itertools.islice((number for number in itertools.count() if number not in used), count))
-        self._shared |= new.keys()
-        return new
+        self._follow_tasks()
 
     def _follow_load(self) -> None:
         """Begin and end slots that connectors share, and move tasks between them, as the load says."""
         taken = self._pool.taken()
         with self._lock:
-            if self._scaling is None or not self._shared or self._stopping.is_set():
+            if self._stopping.is_set():
                 return
-            now_s, up = self._clock.monotonic(), self._attached - self._pool.given_up()
-            working = self._tasks.working(self._shared)
-            steps = self._scaling.look({slot: Shared(ids, slot in up) for slot, ids in working.items()}, now_s)
+            working, now_s = self._tasks.working(self._slots.shared), self._clock.monotonic()
+            steps, new = self._slots.follow_load(working, self._pool.given_up(), taken, now_s)
             for move in steps.moves:
                 self._begin_move(move)
             for slot in steps.end:
-                self._shared.discard(slot)
-                self._attached.discard(slot)
-                self._down_since_s.pop(slot, None)
                 self._tasks.leave(slot)
-            new = self._numbered(steps.begin, taken)
-            self._down_since_s |= dict.fromkeys(new, now_s)
             self._place()
         for slot in new:
             log.info("Slot %d starts: %s", slot, steps.begin_why)
@@ -441,29 +386,15 @@ class SparkLauncher:
             self._relay.post(TaskReport(task_id, spec.run, RunState.UNASSIGNED, None))
             self._place()
 
-    def _shared_bounds(self) -> SlotBounds:
-        """How many slots connectors share. Call with the lock held."""
-        least = self._settings.slots or len(self._shared)
-        return SlotBounds(least, self._settings.most_slots or least)
-
-    def _await_slots(self, slots: Iterable[int]) -> None:
-        """Place tasks in slots that begin now. Call with the lock held."""
-        self._down_since_s |= dict.fromkeys(slots, self._clock.monotonic() + _WAIT_FOR_FIRST_START_S)
-        self._place()
-
-    def _begin_and_end_own(self) -> None:
+    def _follow_tasks(self) -> None:
         """Begin and end slots of connectors' own, as their tasks need them."""
         taken = self._pool.taken()
         with self._lock:
-            if not self._shared or self._stopping.is_set():  # the most that one may have is not known yet
+            if self._stopping.is_set():
                 return
-            tasks, now_s = self._tasks.own_tasks(), self._clock.monotonic()
-            begin, end = self._own.look(tasks, self._shared_bounds().most, taken | self._shared, now_s)
-            for slot in end:
-                self._attached.discard(slot)
-                self._down_since_s.pop(slot, None)
+            begin, end = self._slots.follow_tasks(self._tasks.own_tasks(), taken, self._clock.monotonic())
             if begin:
-                self._await_slots(begin)
+                self._place()
             if any(bound.memory_bytes is not None for bound in self._tasks.bounds().values()):
                 self._memory.start()
         for slot, connector in begin.items():
@@ -474,13 +405,13 @@ class SparkLauncher:
 
     def _bounds(self) -> dict[int, tuple[str, SlotSettings]]:
         with self._lock:
-            owners = self._own.owners()
+            owners = self._slots.owners()
             return {slot: (owners[slot], bound) for slot, bound in self._tasks.bounds().items() if slot in owners}
 
     def _exceeded(self, slot: int, problem: str) -> None:
         """A slot takes more memory than it may: its tasks fail as soon as its process is gone."""
         with self._lock:
-            if slot not in self._attached:
+            if slot not in self._slots.up:
                 return
             self._over_bound[slot] = problem
         self._pool.replace(slot, problem)
@@ -491,15 +422,6 @@ class SparkLauncher:
             self._meters.forget([spec.id])
             log.error("Task %s has failed: %s", spec.id, problem)
             self._relay.post(TaskReport(spec.id, spec.run, RunState.FAILED, problem))
-
-    def _without_slot(self, slot: int, connector: str) -> str:
-        patience_s, reason = self._settings.start_timeout_s, self._pool.start_problem(slot)
-        why = reason or f"no core of {self._settings.spark.get('spark.master', 'Spark')} is free"
-        return (
-            f"No slot of its own has started for connector {connector} in {patience_s:g} s "
-            f"(kconnect.slot.start.timeout.ms): {why.rstrip('.')}. "
-            f"Lower kconnect.slots, give Spark more cores, or set {SLOT}=shared."
-        )
 
     def _follow_executors(self) -> None:
         """On a cluster: add slots as executors register. Errors: ConnectError when Spark ends by itself."""
@@ -515,7 +437,7 @@ class SparkLauncher:
             count = target.look(self._app.cluster.executors(), self._clock.monotonic())
             if count > before:
                 self._grow(count)
-            missing = self._shared - self._pool.attached().keys()
+            missing = self._slots.shared - self._pool.attached().keys()
             silent = {slot: running for slot in missing if (running := self._app.cluster.running(slot)) is not None}
             problem = target.problem or unreachable.look(silent, self._clock.monotonic())
             if problem is not None and reported is None:
@@ -527,18 +449,10 @@ class SparkLauncher:
         """Give every task a slot, and start in their slots those that do not run. Call with the lock held."""
         if self._stopping.is_set():
             return
-        owners = self._own.owners()
-        ending = self._scaling.ending if self._scaling is not None else ()
-        up = self._attached - self._pool.given_up() - set(ending)
-        usable = [*up, *(slot for slot in self._down_since_s if slot in owners or self._is_awaited(slot))]
-        self._tasks.place(usable, owners)
+        up, usable = self._slots.open(self._pool.given_up(), self._clock.monotonic())
+        self._tasks.place(usable, self._slots.owners())
         for slot, spec in self._tasks.take_unsent(up):
             self._pool.send(slot, StartTask(spec))
-
-    def _is_awaited(self, slot: int) -> bool:
-        if not self._attached:  # nowhere better to go
-            return True
-        return self._clock.monotonic() - self._down_since_s[slot] < _WAIT_FOR_SLOT_S
 
     def _note_report(self, slot: int, report: TaskReport) -> None:
         with self._lock:
@@ -559,24 +473,15 @@ class SparkLauncher:
 
     def _note_demand(self, slot: int, percent: float, demands: Mapping[TaskId, float]) -> None:
         with self._lock:
-            if self._scaling is None or slot not in self._shared:
-                return
             counters = self._meters.counters()
             behind = sum(counters[task].lag_most for task in self._tasks.working([slot])[slot] if task in counters)
-            self._scaling.saw(slot, Look(self._clock.monotonic(), percent, demands, behind))
+            self._slots.saw(slot, Look(self._clock.monotonic(), percent, demands, behind))
 
     def _note_conditions(self, slot: int, found: Iterable[tuple[TaskId, int, TaskCondition]]) -> None:
         with self._lock:
             for task_id, run, condition in found:
                 if self._tasks.is_run_of(slot, task_id, run):
                     self._meters.fares(task_id, run, condition)
-
-
-def _scaling_of(settings: SparkSettings) -> SlotScaling | None:
-    """Returns None where the number of slots is fixed."""
-    if settings.slots is None or settings.most_slots is None:
-        return None
-    return SlotScaling(settings.slots, settings.most_slots, settings.start_timeout_s)
 
 
 def _note_fork(slot: int, hello: Hello, *, is_first: bool) -> None:

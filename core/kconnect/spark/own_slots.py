@@ -7,6 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kconnect.runtime.config.slot_keys import SLOT
+from kconnect.spark.settings import SparkSettings
+
 # A restart of a connector stops its tasks before it starts them again; a slot takes a second to start
 _LINGER_S = 10.0
 
@@ -92,3 +95,13 @@ class OwnSlots:
             if now_s - own.spare_since_s >= _LINGER_S:
                 over.append(slot)
         return over
+
+
+def not_started(connector: str, settings: SparkSettings, reason: str | None) -> str:
+    """Says why a connector without its own slot fails. `reason`: what its process said when it could not start."""
+    why = reason or f"no core of {settings.spark.get('spark.master', 'Spark')} is free"
+    return (
+        f"No slot of its own has started for connector {connector} in {settings.start_timeout_s:g} s "
+        f"(kconnect.slot.start.timeout.ms): {why.rstrip('.')}. "
+        f"Lower kconnect.slots, give Spark more cores, or set {SLOT}=shared."
+    )

@@ -11,12 +11,13 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import kconnect
 from kconnect.clock import Backoff
 from kconnect.errors import ConnectError, LinkError
 from kconnect.logs.wording import pluralize
+from kconnect.runtime.herder.interface import SlotInfo
 from kconnect.spark.messages import Console, FailedRecords, Heartbeat, Hello, LogLine, Message, Quit, TaskMetrics
 from kconnect.spark.ports import PoolEvents, PoolPorts, SlotLink
 from kconnect.spark.settings import SparkSettings
@@ -139,10 +140,11 @@ class SlotPool:
         with self._lock:
             return {slot for slot, attached in self._attached.items() if attached.reason}
 
-    def beats(self) -> dict[int, Heartbeat]:
-        """The latest heartbeat of each slot that is up."""
+    def processes(self) -> dict[int, SlotInfo]:
+        """The slots that are up, with what is known of their processes."""
         with self._lock:
-            return {slot: attached.beat for slot, attached in self._attached.items() if attached.beat is not None}
+            up = {slot: (attached.hello, attached.beat) for slot, attached in self._attached.items()}
+        return {slot: _process(hello, beat) for slot, (hello, beat) in up.items()}
 
     def memory_bytes(self, slot: int) -> int | None:
         """What its process has in memory: now on this host, else at its last heartbeat; None while it is not known."""
@@ -383,6 +385,19 @@ class SlotPool:
         """End a slot's process for certain. A stopped or hung one does not see that its link is broken."""
         if not self._kill_process(hello):
             self._jobs.cancel_slot(slot)
+
+
+def _process(hello: Hello, beat: Heartbeat | None) -> SlotInfo:
+    known = SlotInfo(hello.slot, True, hello.host, hello.pid, ())
+    if beat is None:
+        return known
+    return replace(
+        known,
+        cpu_seconds=round(beat.cpu_s, 2),
+        cpu_percent=beat.cpu_percent,
+        memory_bytes=beat.memory_bytes,
+        java_ports=beat.java_ports,
+    )
 
 
 def _send_all(attached: _Attached) -> None:

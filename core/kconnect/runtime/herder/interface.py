@@ -64,7 +64,7 @@ class SlotInfo:
     shared_least: int | None = None
     """How many slots the worker has at least that connectors share, by kconnect.slots; None: a connector's own."""
     shared_most: int | None = None
-    """Says as much of the most."""
+    """How many it has of them at most."""
 
     def to_json(self) -> dict[str, Any]:
         body = asdict(self)
