@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -99,3 +100,49 @@ def await_slots(launcher: Launcher, within_s: float = 60.0) -> None:
         return bool(launcher.slots()) and all(slot.attached for slot in launcher.slots())
 
     eventually(all_up, within_s, "all slots up", pause_s=0.01)
+
+
+class RecordedEvents:
+    """LauncherEvents that keep everything in the order it came."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._states: list[tuple[TaskId, int, RunState]] = []
+        self.notices: list[object] = []
+        self.markers: list[object] = []
+        """Those of `MemorySpark.settle`."""
+        self.traces: dict[TaskId, str] = {}
+        """The last trace of each task that had one."""
+        self.commits: list[tuple[str, Sequence[ConnectorOffset]]] = []
+
+    def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        with self._lock:
+            self._states.append((task_id, run, state))
+            if trace is not None:
+                self.traces[task_id] = trace
+
+    def reconfiguration_requested(self, connector: str) -> None:
+        (self.markers if connector.startswith("marker-") else self.notices).append(connector)
+
+    def topic_used(self, task_id: TaskId, topic: str) -> None:
+        self.notices.append((task_id, topic))
+
+    def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return [None for _ in partitions]
+
+    def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        self.commits.append((connector, offsets))
+
+    def check_run(self, task_id: TaskId, run: int) -> None:
+        """All may run."""
+
+    def by_run(self) -> dict[tuple[TaskId, int], list[RunState]]:
+        """The states of each run of a task, in order."""
+        found: defaultdict[tuple[TaskId, int], list[RunState]] = defaultdict(list)
+        with self._lock:
+            for task_id, run, state in self._states:
+                found[task_id, run].append(state)
+        return dict(found)
+
+    def count(self) -> int:
+        return len(self._states) + len(self.notices)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import kconnect
 from kconnect.errors import ConnectError, LinkError, LinkRefusedError
-from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
+from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.runtime.herder.interface import RuntimeInfo
 from kconnect.spark.executors import Executor, RunningSlot
 from kconnect.spark.messages import (
@@ -26,6 +26,7 @@ from kconnect.spark.messages import (
     OffsetsAck,
     OffsetsReply,
     Quit,
+    ReconfigureRequest,
     SetTargetState,
     StartTask,
     StopTasks,
@@ -415,7 +416,7 @@ class MemorySpark:
         return [process for process in self.all_processes if process.is_live]
 
     def settle(self, launcher: Any, slots: int) -> None:
-        """Wait until all that was said has arrived and nothing moves, with no time passing."""
+        """Wait until all that was said has arrived and been reported, and nothing moves, with no time passing."""
         eventually(lambda: self._is_quiet(slots), 10.0, "the launcher's threads wait", pause_s=_LOOK_S)
         marker = f"marker-{next(self._markers)}"
         launcher.forget_topics(marker)
@@ -425,6 +426,9 @@ class MemorySpark:
             "all slots have what was sent",
             pause_s=_LOOK_S,
         )
+        relay = launcher._relay  # what it has still to deliver cannot be seen from outside
+        relay.post(ReconfigureRequest(marker))
+        eventually(lambda: marker in relay._events.markers, 10.0, "all events are delivered", pause_s=_LOOK_S)
 
     def step(self, launcher: Any, slots: int, *, late: Sequence[int] = ()) -> None:
         """A second passes, in which every slot beats that does not hang and is not late."""
@@ -455,47 +459,3 @@ class MemoryListener:
 
     def stop(self, timeout_s: float) -> None:
         self._spark.close_links()
-
-
-class RecordedEvents:
-    """LauncherEvents that keep everything in the order it came."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._states: list[tuple[TaskId, int, RunState]] = []
-        self.notices: list[object] = []
-        self.traces: dict[TaskId, str] = {}
-        """The last trace of each task that had one."""
-        self.commits: list[tuple[str, Sequence[ConnectorOffset]]] = []
-
-    def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
-        with self._lock:
-            self._states.append((task_id, run, state))
-            if trace is not None:
-                self.traces[task_id] = trace
-
-    def reconfiguration_requested(self, connector: str) -> None:
-        self.notices.append(connector)
-
-    def topic_used(self, task_id: TaskId, topic: str) -> None:
-        self.notices.append((task_id, topic))
-
-    def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        return [None for _ in partitions]
-
-    def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
-        self.commits.append((connector, offsets))
-
-    def check_run(self, task_id: TaskId, run: int) -> None:
-        """All may run."""
-
-    def by_run(self) -> dict[tuple[TaskId, int], list[RunState]]:
-        """The states of each run of a task, in order."""
-        found: defaultdict[tuple[TaskId, int], list[RunState]] = defaultdict(list)
-        with self._lock:
-            for task_id, run, state in self._states:
-                found[task_id, run].append(state)
-        return dict(found)
-
-    def count(self) -> int:
-        return len(self._states) + len(self.notices)

@@ -25,7 +25,8 @@ from kconnect.spark.messages import (
     TaskTopic,
 )
 from kconnect.spark.settings import SparkSettings
-from kit.memory_spark import MemorySlot, MemorySpark, RecordedEvents
+from kit.launchers import RecordedEvents
+from kit.memory_spark import MemorySlot, MemorySpark
 from kit.waiting import eventually
 
 SLOTS = 3

@@ -17,7 +17,8 @@ from kconnect.spark.launcher import SparkLauncher
 from kconnect.spark.messages import Heartbeat, OffsetsRead, TaskMetrics
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_spec import SlotSpec
-from kit.memory_spark import MemorySlot, MemorySpark, RecordedEvents
+from kit.launchers import RecordedEvents
+from kit.memory_spark import MemorySlot, MemorySpark
 from kit.pace import ample_s
 from kit.waiting import eventually
 
