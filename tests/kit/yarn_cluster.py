@@ -169,6 +169,7 @@ class YarnCluster:
             "log-dirs": str(self._folder / "logs"),
             # What the test machine's disk has left is not the test's matter
             "disk-health-checker.enable": "false",
+            "disk-health-checker.max-disk-utilization-per-disk-percentage": "100.0",  # held at the start all the same
         }
         yarn = {
             "resourcemanager.hostname": "127.0.0.1",

@@ -61,12 +61,14 @@ class KnownSlots:
     def open(self, given_up: Collection[int], now_s: float) -> tuple[set[int], list[int]]:
         """Gives the slots that take tasks now, and those that tasks may wait for, which include them.
 
-        `given_up`: those whose process is about to end.
+        `given_up`: those whose process is about to end. Another follows in a second, and tasks wait for it as they do
+        once it has ended: else all that start in this moment would go to the other slots, and stay there.
         """
         owners = self._own.owners()
         ending = self._scaling.ending if self._scaling is not None else ()
-        up = self._up.difference(given_up, ending)
-        return up, [*up, *(slot for slot in self._down_since_s if slot in owners or self._is_awaited(slot, now_s))]
+        alive = self._up.difference(ending)
+        down = (slot for slot in self._down_since_s if slot in owners or self._is_awaited(slot, now_s))
+        return alive.difference(given_up), [*alive, *down]
 
     def came_up(self, slot: int) -> None:
         """Its process takes tasks."""

@@ -141,9 +141,10 @@ class SlotPool:
             return {slot for slot, attached in self._attached.items() if attached.reason}
 
     def processes(self) -> dict[int, SlotInfo]:
-        """The slots that are up, with what is known of their processes."""
+        """The slots that are up and not given up, with what is known of their processes."""
         with self._lock:
-            up = {slot: (attached.hello, attached.beat) for slot, attached in self._attached.items()}
+            alive = {slot: attached for slot, attached in self._attached.items() if not attached.reason}
+            up = {slot: (attached.hello, attached.beat) for slot, attached in alive.items()}
         return {slot: _process(hello, beat) for slot, (hello, beat) in up.items()}
 
     def memory_bytes(self, slot: int) -> int | None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kconnect.model import RunState, TargetState, TaskId
-from kconnect.runtime.herder.interface import Launcher
+from kconnect.model import RunState, TargetState, TaskId, TaskSpec
+from kconnect.runtime.herder.interface import Launcher, SlotInfo
 from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.testing import ThreadLauncher
 from kit.freezing import freeze, wake
@@ -84,6 +84,16 @@ def events(running: tuple[Launcher, SeenEvents]) -> SeenEvents:
     return running[1]
 
 
+def _slot_of(launcher: Launcher, spec: TaskSpec) -> SlotInfo:
+    (slot,) = (slot for slot in launcher.slots() if spec.id in slot.tasks)
+    return slot
+
+
+def _await_replaced(launcher: Launcher, held: SlotInfo) -> None:
+    """Wait until another process is the slot: one that an abandoned task holds is replaced, maybe in the next test."""
+    eventually(lambda: launcher.slots()[held.slot].pid not in (None, held.pid), 20, "another process is that slot")
+
+
 def test_a_task_runs_until_it_is_stopped(launcher, events, tmp_path):
     spec = journal_spec("runs", tmp_path / "journal")
 
@@ -139,6 +149,7 @@ def test_a_task_that_never_stops_is_left_behind_in_time_and_says_nothing_more(la
     other = journal_spec("other", tmp_path / "other")
     launcher.start_tasks([stuck, other])
     events.await_state(RunState.RUNNING, stuck, other)
+    held = _slot_of(launcher, stuck)
 
     began_s = now()
     left = launcher.stop_tasks([stuck.id, other.id], 2.0)  # in which the other one stops on a busy machine, too
@@ -150,6 +161,8 @@ def test_a_task_that_never_stops_is_left_behind_in_time_and_says_nothing_more(la
     events.await_state(RunState.RUNNING, again)
     assert RunState.STOPPED not in events.states(stuck)
     assert launcher.stop_tasks([again.id], 10.0) == set()
+    if isinstance(launcher, SparkLauncher):
+        _await_replaced(launcher, held)
 
 
 def test_a_task_reads_its_committed_offsets(launcher, events, tmp_path):
@@ -270,11 +283,11 @@ def test_an_idle_slot_held_by_a_task_that_never_stops_is_replaced(spark, reporte
     stuck = journal_spec("held", tmp_path / "journal", hang_in="stop")
     spark.start_tasks([stuck])
     reported.await_state(RunState.RUNNING, stuck)
-    (slot,) = (slot for slot in spark.slots() if stuck.id in slot.tasks)
+    slot = _slot_of(spark, stuck)
 
     assert spark.stop_tasks([stuck.id], 0.3) == {stuck.id}
 
-    eventually(lambda: spark.slots()[slot.slot].pid not in (None, slot.pid), 20, "another process is that slot")
+    _await_replaced(spark, slot)
     eventually(lambda: not psutil.pid_exists(slot.pid or 0), 10, "it has ended")
 
 
@@ -284,7 +297,7 @@ def test_a_task_stopped_while_its_slot_is_away_stays_stopped(spark, reported, tm
     spec = journal_spec("gone", tmp_path / "journal")
     spark.start_tasks([spec])
     reported.await_state(RunState.RUNNING, spec)
-    (slot,) = (slot for slot in spark.slots() if spec.id in slot.tasks)
+    slot = _slot_of(spark, spec)
 
     os.kill(slot.pid or 0, signal.SIGKILL)
     eventually(lambda: RunState.UNASSIGNED in reported.states(spec), 10, "reported UNASSIGNED")
@@ -300,10 +313,10 @@ def test_a_failed_task_stays_failed_when_its_slot_is_lost(spark, reported, tmp_p
     bad = journal_spec("bad", tmp_path / "journal", raise_in="start")
     spark.start_tasks([bad])
     reported.await_state(RunState.FAILED, bad)
-    (slot,) = (slot for slot in spark.slots() if bad.id in slot.tasks)
+    slot = _slot_of(spark, bad)
 
     os.kill(slot.pid or 0, signal.SIGKILL)
-    eventually(lambda: spark.slots()[slot.slot].pid not in (None, slot.pid), 20, "the slot is back")
+    _await_replaced(spark, slot)
 
     assert reported.states(bad) == [RunState.FAILED]
     spark.stop_tasks([bad.id], 5.0)
