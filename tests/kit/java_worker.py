@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -11,6 +12,7 @@ import psutil
 
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
+from kit.pace import ample_s
 from kit.processes import below, named
 from kit.standalone import Standalone
 from kit.topics import consume_values
@@ -42,13 +44,35 @@ class JavaWorker(Standalone):
             client.plugins()  # the JVM beside the worker is up
         return self
 
-    def create(self, name: str, **config: str) -> None:
+    def create(self, name: str, /, **config: str) -> None:
         with self.client() as client:
             client.create_connector(name, config)
 
     def await_running(self, *names: str) -> None:
         for name in names:
             self.await_task(name, RunState.RUNNING)
+
+    def run(self, name: str, config: Mapping[str, str]) -> None:
+        """Create a connector, and wait until it runs."""
+        self.create(name, **config)
+        self.await_running(name)
+
+    def metrics_of(self, connector: str) -> set[str]:
+        """The samples of plugins of a connector, without values that pass."""
+        request = urllib.request.Request(f"{self.url}/metrics", headers={"Accept": "text/plain"})
+        with urllib.request.urlopen(request, timeout=ample_s(10)) as answer:
+            lines = answer.read().decode().splitlines()
+        begins, has = "kafka_connect_plugins_", f'connector="{connector}"'
+        found = [line for line in lines if line.startswith(begins) and has in line]
+        return {line.rpartition(" ")[0] if "_rate{" in line else line for line in found}
+
+    def sink_offset(self, name: str, topic: str) -> int | None:
+        """What a sink has committed of a topic. Its group outlives it: others of its name had other topics."""
+        with self.client() as client:
+            found = client.connector_offsets(name)
+        offsets = {one.partition["kafka_topic"]: one.offset for one in found}
+        offset = offsets.get(topic)
+        return None if offset is None else int(offset["kafka_offset"])
 
     def delete(self, *names: str) -> None:
         with self.client() as client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from kit.cli import CliResult, cli_run
 from kit.java_finding import found_folder
 from kit.java_plugin_folder import java_plugin_folder
 from kit.java_worker import JSON, MISBEHAVES, NUMBERS, JavaWorker, java_worker, texts
-from kit.pace import ample_s
 from kit.processes import below, command, named
 from kit.tables import read_table, table_settings
 from kit.topics import consume, create_topic, produce_lines, topic_for
@@ -83,15 +81,6 @@ def test_a_java_source_runs_with_its_whole_chain_and_goes_on_from_its_offset(
     worker.delete("whole")
 
 
-def metrics_of(worker: JavaWorker, connector: str) -> set[str]:
-    """The samples of plugins of a connector, without values that pass."""
-    request = urllib.request.Request(f"{worker.url}/metrics", headers={"Accept": "text/plain"})
-    with urllib.request.urlopen(request, timeout=ample_s(10)) as answer:
-        lines = answer.read().decode().splitlines()
-    found = [line for line in lines if line.startswith("kafka_connect_plugins_") and f'connector="{connector}"' in line]
-    return {line.rpartition(" ")[0] if "_rate{" in line else line for line in found}
-
-
 def test_metrics_of_java_plugins_are_the_workers_with_javas_names_and_tags_and_end_with_them(
     worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:
@@ -119,16 +108,16 @@ def test_metrics_of_java_plugins_are_the_workers_with_javas_names_and_tags_and_e
         }
 
         def has_them(name: str = name, wanted: set[str] = wanted) -> bool:
-            assert metrics_of(worker, name) == wanted
+            assert worker.metrics_of(name) == wanted
             return True
 
         eventually(has_them, 20, f"metrics of {name}")
     with worker.client() as client:
         client.stop_connector("metered")
-    eventually(lambda: not metrics_of(worker, "metered"), 20, "they are gone")
+    eventually(lambda: not worker.metrics_of("metered"), 20, "they are gone")
     with worker.client() as client:
         client.resume_connector("metered")
-    eventually(lambda: len(metrics_of(worker, "metered")) == 4, 20, "a second run adds them again")
+    eventually(lambda: len(worker.metrics_of("metered")) == 4, 20, "a second run adds them again")
     worker.delete("metered", "mixed-meter")
 
 
@@ -233,17 +222,8 @@ def test_a_java_sink_takes_what_javas_chain_makes_and_letters_keep_what_failed(
     wanted = [f"line {n}" for n in range(200) if n != 50]
     eventually(lambda: file.exists() and file.read_text().splitlines() == wanted, 15, "the file has all lines")
 
-    eventually(lambda: sink_offset(worker, "sink", topic) == 200, 15, "the sink's offset is committed")
+    eventually(lambda: worker.sink_offset("sink", topic) == 200, 15, "the sink's offset is committed")
     worker.delete("sink")
-
-
-def sink_offset(worker: JavaWorker, name: str, topic: str) -> int | None:
-    """What a sink has committed of a topic. A group outlives its connector: others of this name had other topics."""
-    with worker.client() as client:
-        found = client.connector_offsets(name)
-    offsets = {one.partition["kafka_topic"]: one.offset for one in found}
-    offset = offsets.get(topic)
-    return None if offset is None else int(offset["kafka_offset"])
 
 
 @pytest.mark.parametrize("chain", ["java", "mixed"])
@@ -386,12 +366,6 @@ def topic(broker: DevBroker, request: pytest.FixtureRequest) -> str:
     return found
 
 
-def run(worker: JavaWorker, name: str, config: dict[str, str]) -> None:
-    with worker.client() as client:
-        client.create_connector(name, config)
-    worker.await_running(name)
-
-
 def test_a_java_source_goes_through_our_sql_and_avro_into_a_table(
     worker: JavaWorker, registry: DevRegistry, topic: str, tmp_path: Path
 ) -> None:
@@ -413,8 +387,8 @@ def test_a_java_source_goes_through_our_sql_and_avro_into_a_table(
     }
     name = f"{topic}-table"
     table = table_settings("parquet", tmp_path, name)
-    run(worker, f"{topic}-in", source)
-    run(worker, name, {"connector.class": "TableSink", "topics": topic, "flush.ms": "200", **avro, **table})
+    worker.run(f"{topic}-in", source)
+    worker.run(name, {"connector.class": "TableSink", "topics": topic, "flush.ms": "200", **avro, **table})
     wanted = sorted((f"NUMBER {n}", len(f"number {n}")) for n in range(300) if n % 10 != 7)
 
     def rows() -> list[tuple[Any, Any]]:
@@ -456,7 +430,7 @@ def test_a_java_sink_knows_where_a_record_came_from_whatever_topic_it_was_sent_t
         "transforms.cut.topic.format": "${topic}-${timestamp}",
         "transforms.cut.timestamp.format": "'later'",
     }
-    run(worker, f"{topic}-out", {key: text for key, text in sink.items() if is_of(steps, key)})
+    worker.run(f"{topic}-out", {key: text for key, text in sink.items() if is_of(steps, key)})
     kept = [n for n in range(100) if chain == "java" or n % 10 != 5]
     # Value; topic, partition and offset as they are now; and as they were
     wanted = [f"{part}-{n} elsewhere-later {part} {n} {topic} {part} {n}" for part in (0, 1) for n in kept]
@@ -500,7 +474,7 @@ def test_offsets_are_altered_and_reset_by_command_if_the_java_connector_agrees(
         reported = {"name": name, "offsets": [{"partition": partition, "offset": offset}]}
         return connect("alter", name, "-f", "-", "--yes", stdin=json.dumps(reported), expect=expect)
 
-    run(worker, name, config)
+    worker.run(name, config)
     eventually(lambda: bool(offsets() and max(offsets()[0].values()) >= 10), 40, "an offset is committed")
     with worker.client() as client:
         client.stop_connector(name)
