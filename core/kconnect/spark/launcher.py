@@ -176,8 +176,10 @@ class SparkLauncher:
         return self._meters.conditions()
 
     def slots(self) -> Sequence[SlotInfo]:
-        up = self._pool.processes()
+        processes = self._pool.processes()
         with self._lock:
+            # One that has said hello is not up before tasks may go there
+            up = {slot: process for slot, process in processes.items() if slot in self._slots.up}
             tasks, owners, bounds = self._tasks.by_slot(), self._slots.owners(), self._tasks.bounds()
             shared, numbers = self._slots.bounds(), self._slots.numbers()
         running = {slot: self._app.cluster.running(slot) for slot in up}

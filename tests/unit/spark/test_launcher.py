@@ -241,6 +241,24 @@ def test_on_a_cluster_slots_follow_the_executors_and_its_end_is_a_failure() -> N
         assert "has ended this worker's application" in eventually(world.launcher.failure)
 
 
+def test_on_a_cluster_a_slot_is_shown_as_up_once_tasks_may_go_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark is asked for its executor first, which takes a while: a connector restarted meanwhile goes elsewhere."""
+    spark, shown = MemorySpark(), []
+    settings = SparkSettings(slots=1, spark={"spark.master": "spark://host:7077"})
+    with launched(spark, 1, settings) as world:
+        monkeypatch.setattr(spark.cluster, "settled", lambda slot: shown.append(world.launcher.slots()[slot].attached))
+        eventually(lambda: "spark-start" in spark.clock.waiting())
+        spark.cluster.found = [Executor("1", "host", 1)]
+        for _ in range(20):
+            spark.clock.advance(0.1)
+            eventually(lambda: "spark-start" in spark.clock.waiting(), pause_s=0.001)
+        world.settle()
+        world.up(0)
+
+        assert shown == [False]
+        assert [one.attached for one in world.launcher.slots()] == [True]
+
+
 @pytest.mark.parametrize("count", [1, 16])
 def test_abandoned_tasks_cost_a_working_slot_its_life_only_when_they_are_many(count: int) -> None:
     with launched(MemorySpark(), 1) as world:
