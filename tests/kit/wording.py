@@ -145,6 +145,18 @@ def fragments(files: Iterable[Path], root: Path = ROOT) -> Iterator[str]:
                     yield f"{name}:{number}: a docstring that begins with {word[1]!r} is no sentence: say {better!r}"
 
 
+def doubled(files: Iterable[Path], root: Path = ROOT) -> Iterator[str]:
+    """`file:line: 'word' stands twice` for each word of a document that follows itself, over the end of a line too."""
+    for path in files:
+        if path.suffix == ".md":
+            text = re.sub(
+                r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), path.read_text("utf-8"), flags=re.S | re.M
+            )
+            for found in re.finditer(r"\b([A-Za-z]{2,})\s+\1\b(?!\.\w|[-=])", text):
+                line = text.count("\n", 0, found.start()) + 1
+                yield f"{path.relative_to(root).as_posix()}:{line}: {found[1]!r} stands twice"
+
+
 def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and text of every string that stands alone."""
     for node in ast.walk(tree):
@@ -153,6 +165,6 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 if __name__ == "__main__":
-    found = [*findings(), *fragments(sources()), *former_terms(tracked())]
+    found = [*findings(), *fragments(sources()), *former_terms(tracked()), *doubled(tracked())]
     sys.stdout.writelines(f"{place}\n" for place in found)
     sys.exit(bool(found))

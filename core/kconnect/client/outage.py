@@ -35,7 +35,7 @@ class Outage:
         return datetime.fromtimestamp(self.since_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
 
     def sentence(self) -> str:
-        """For logs and `/health`, which adds how long. The only broker there is is named once."""
+        """For logs and `/health`, which adds how long. A single broker is named once."""
         name = f"the broker at {self.servers}"
         why = self.problem.removeprefix(f"{name}: ").replace(name, "the broker")
         return f"Kafka is away: no broker of bootstrap.servers={self.servers} has answered since {self.since} ({why})"

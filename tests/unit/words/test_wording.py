@@ -12,7 +12,7 @@ import pytest
 import kconnect
 import kconnect_cli
 from kconnect.logs.wording import pluralize
-from kit.wording import TERMS, former_terms, fragments
+from kit.wording import TERMS, doubled, former_terms, fragments
 
 # Bytes, characters, columns and the like are left out: a limit or a width is rarely 1
 _NOUNS = "tasks|connectors|records|slots|statuses|times|errors|documents|lines|rows|attempts|requests|files|restarts"
@@ -95,3 +95,9 @@ def test_a_term_that_has_a_better_one_is_found_in_names_too(tmp_path: Path, text
     file = tmp_path / "a.py"
     file.write_text(f"fine\n{text.format(term, cap=term.capitalize(), up=term.upper())}\nx{term} {term}x")
     assert [place.split(":")[1] for place in former_terms([file], tmp_path)] == ["2"]
+
+
+def test_a_word_that_stands_twice_in_a_document_is_found_over_the_end_of_a_line_too(tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_text("It is the same same.\n```\nls ls\n```\nIt becomes a dead\ndead letter: --ca ca.pem\n")
+    assert [place.split(":")[1] for place in doubled([file], tmp_path)] == ["1", "5"]
