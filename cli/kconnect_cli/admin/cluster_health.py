@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from kconnect.admin.cluster.activity import Activity, activities, task_metrics
+from kconnect.admin.cluster.activity import Activity, task_metrics
 from kconnect.client.worker_start import start_of
 from kconnect.client.workers import worker_ids
 from kconnect.clock import now_ms
@@ -141,7 +141,7 @@ def _of_workers(session: CliSession) -> dict[str, Any]:
     notes = list[str]()
     doctor = _looking(session, notes, is_away=outage is not None)
     cluster_id = client.server_info().get("kafka_cluster_id")
-    moves = activities(client)
+    moves = session.reader.activities(statuses)
     workers = _workers(session, statuses, moves)
     return health_document(
         client.url,
@@ -223,7 +223,8 @@ def _of_topics(session: CliSession) -> dict[str, Any]:
         # During a rebalance the broker does not tell their URLs
         ids = [urlsplit(worker.url).netloc or worker.client_id for worker in group.workers]
         workers = [{"worker": id_, "answers": True, "problem": None, "records_per_s": None} for id_ in ids]
-    return health_document(direct.place, statuses, workers, doctor=_doctor(session, notes), notes=notes)
+    found = {"doctor": _doctor(session, notes), "activities": session.reader.activities(statuses), "notes": notes}
+    return health_document(direct.place, statuses, workers, **found)
 
 
 def _looking(session: CliSession, notes: list[str], *, is_away: bool) -> Future[dict[str, Any] | None]:

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity, activities
+from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.traces import root_cause
 from kconnect.runtime.health.flow_metrics import NO_METRICS
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
-from kconnect_cli.admin.sink_lags import offsets_and_lags
+from kconnect_cli.admin.sink_lags import is_of_sink, offsets_and_lags
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.status_rows import more_of
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.port import Cluster
     from kconnect.model import BatchShare, ConnectorStatus
     from kconnect_cli.session import CliSession
 
@@ -38,7 +39,7 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     reader, notes = session.reader, list[str]()
     info = session.on_connector(name, reader.connector)
     status = session.on_connector(name, reader.connector_status)
-    moves = _moves(session, status, notes) if session.direct is None else NO_ACTIVITY
+    moves = _moves(reader, status, notes) if session.direct is None else NO_ACTIVITY
     # Beside the worker's answers: what waits for the brokers in both costs the time once
     changes = _begun(_changes, session, name)
     mbeans = _begun(_mbeans, session, name)
@@ -66,19 +67,19 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     return {**document, "notes": notes}
 
 
-def _moves(session: CliSession, status: ConnectorStatus, notes: list[str]) -> Activity:
+def _moves(reader: Cluster, status: ConnectorStatus, notes: list[str]) -> Activity:
     try:
-        found = activities(session.client)
+        found = reader.activities({})  # the lag is asked for with the offsets
     except ConnectError as err:
         notes.append(f"Rates, errors and lag are not known: {err}")
         return NO_ACTIVITY
     if found is None:
-        notes.append("Rates, errors and lag are not known: Java's workers do not tell them over REST.")
+        notes.append("Rates and errors are not known: Java's workers do not tell them over REST.")
         return NO_ACTIVITY
     moves = found.get(status.name, NO_ACTIVITY)
     if silent := sorted({task.worker_id for task in status.tasks if task.state == "RUNNING"
                          and task.id not in moves.tasks}):  # fmt: skip
-        notes.append(f"Some rates are not known: {session.url} gets no answer from {', '.join(silent)}.")
+        notes.append(f"Some rates are not known: {reader.place} gets no answer from {', '.join(silent)}.")
     return moves
 
 
@@ -149,6 +150,10 @@ def _offsets(session: CliSession, name: str, notes: list[str]) -> tuple[list[dic
         return None, None
     found, lags = read
     lag = lags.get(name)
+    if lag is not None and lag.problem is not None:
+        notes.append(f"Its lag is not known: {lag.problem}")
+    elif lag is None and is_of_sink(found[name]):
+        notes.append("Its lag is not known, as the worker does not tell it: --worker FILE or --bootstrap-servers does.")
     ends = {(item.topic, item.partition): item for item in (() if lag is None else lag.partitions)}
     rows = []
     for each in found[name]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kconnect.errors import ConnectError
 from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, SinkLag
-from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.output import Row, json_cell
 from kconnect_cli.session import CliSession
 
@@ -22,8 +20,6 @@ def offsets_and_lags(
     lags: dict[str, SinkLag] = {}
     for name in names:
         offsets, lag = session.on_connector(name, session.reader.offsets_and_lag)
-        if lag is None and session.direct is None and is_of_sink(offsets) and cluster_of(session).is_given:
-            lag = _lag_at_brokers(session, name)
         found[name] = offsets
         if lag is not None:
             lags[name] = lag
@@ -33,17 +29,6 @@ def offsets_and_lags(
 def is_of_sink(offsets: Sequence[ConnectorOffset]) -> bool:
     """Whether these are offsets of a consumer group."""
     return any(_TOPIC in item.partition for item in offsets)
-
-
-def _lag_at_brokers(session: CliSession, name: str) -> SinkLag:
-    from kconnect.admin.direct.read.connector_offsets import read_lag
-
-    try:
-        access = cluster_of(session).access()
-        access.raise_if_refused()
-        return read_lag(access, session.client.connector(name))
-    except (ConnectError, FileNotFoundError) as err:  # the offsets are there, and are what was asked for
-        return SinkLag(problem=str(err))
 
 
 def offset_rows(name: str, offsets: Sequence[ConnectorOffset], lag: SinkLag | None) -> list[Row]:

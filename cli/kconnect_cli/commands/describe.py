@@ -40,7 +40,8 @@ def describe(ctx: typer.Context, name: Name, show_secrets: ShowSecrets = False) 
     """Describe one connector: state, root causes, tasks, rates, MBeans, config, topics, offsets, and last changes.
 
     The last changes are read from the config topic, so they need --worker or --bootstrap-servers, also without
-    --direct. What cannot be read is named on stderr and is null in JSON; with Java's workers that is rates and errors.
+    --direct. What cannot be read is named on stderr and is null in JSON; with Java's workers that is rates and errors,
+    and without these options the lag.
 
     JSON: an object with name, type, state, worker_id, records_per_s, lag, errors, tasks, mbeans, config, topics,
     offsets, changes, notes; trace and cause where something failed.

@@ -27,7 +27,7 @@ def status(ctx: typer.Context) -> None:
     """Show the health of a cluster: workers, connectors, what failed and why, what is late, an outage of Kafka.
 
     The doctor looks at the topics, too: that of the worker, or here with --worker or --bootstrap-servers, as Java's
-    workers have none. With --direct only the topics are read.
+    workers have none; so it is with the lag of sinks. With --direct only the topics are read.
 
     Exit code: 0 if all is well; 7 if something failed, is UNASSIGNED, stuck, retrying or not committing, a worker does
     not answer or is starting, Kafka is away, or the doctor finds an error or a warning; 5 if no worker answers; 6 if it

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.cluster import cluster_of
-from kconnect_cli.options.direct import DIRECT, direct_client
+from kconnect_cli.options.cluster import ClusterArguments, cluster_of
+from kconnect_cli.options.direct import DirectOrChecked, direct_client
 from kconnect_cli.options.looks import Interval, Regexp, interval_s
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Format
@@ -30,7 +30,7 @@ _Patterns = Annotated[
 ]
 
 
-@app.command(cls=takes(*DIRECT))
+@app.command(cls=takes(DirectOrChecked, ClusterArguments))
 def top(
     ctx: typer.Context,
     patterns: _Patterns = None,
@@ -40,7 +40,8 @@ def top(
     """Watch connectors, tasks, slots and workers live, full screen: the worst first; ? shows the keys.
 
     Enter opens a connector: its tasks, traces, config, offsets and log. p, r, s and R pause, resume, stop and restart,
-    each after a question. With --direct it reads the cluster's topics, and there need be no worker.
+    each after a question. With --direct it reads the cluster's topics, and there need be no worker. With --worker FILE
+    and without --direct it also asks the brokers how far sinks of Java's workers are behind.
     """
     session = session_of(ctx)
     pause_s = interval_s(interval)

@@ -29,7 +29,8 @@ def ui(
 ) -> None:
     """Serve the web console here until Ctrl-C: for kconnect or Java clusters; with --direct, without any worker.
 
-    With --worker FILE and without --direct it also reads what only brokers have: config history, dead letters.
+    With --worker FILE and without --direct it also reads what only brokers have: config history, dead letters, the lag
+    of sinks on Java's workers.
     """
     from kconnect.admin.console.serving import serve
 

@@ -21,6 +21,7 @@ from kconnect_cli.options.shared import takes
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.broker_lags import BrokerLags
     from kconnect.admin.direct.access import ClusterAccess
 
 _WORKER_HELP = "A worker's properties file: brokers, security, topics. [env var: KCONNECT_WORKER]"
@@ -94,6 +95,16 @@ class ClusterOptions:
         self._check_servers(settings)
         return ClusterAccess(settings, seconds_of(self.timeout or DEFAULT_TIMEOUT, "--timeout"))
 
+    def lags(self, session: CliSession, *, wait_s: float | None = None) -> BrokerLags:
+        """Asks the brokers for the lag of sinks, for as long as the command waits. Opens nothing yet.
+
+        `wait_s`: for what is not known yet, where others come later. Errors: UsageProblem for a time that is none.
+        """
+        from kconnect.admin.cluster.broker_lags import BrokerLags
+
+        within_s = seconds_of(self.timeout, "--timeout") if self.timeout else session.patience().limit_s
+        return BrokerLags(self.access, within_s, within_s if wait_s is None else wait_s)
+
     def _check_servers(self, settings: Mapping[str, str]) -> None:
         """Errors: UsageProblem that names the option or the file."""
         from kconnect.runtime.config.addresses import parse_servers
@@ -130,7 +141,9 @@ class ClusterArguments:
             # What clients report of their attempts is in the error's sentence as well
             logging.getLogger("kconnect").addHandler(logging.NullHandler())
         is_on_line = any(getattr(self, field.name) is not None for field in fields(self))
-        session.keep(ClusterOptions(worker, self.command_config, self.timeout, settings, is_on_line))
+        options = ClusterOptions(worker, self.command_config, self.timeout, settings, is_on_line)
+        session.keep(options)
+        session.make_lags = (lambda: options.lags(session)) if options.is_given else None
 
 
 ON_CLUSTER = takes(ClusterArguments)

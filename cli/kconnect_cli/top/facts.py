@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from kconnect.admin.cluster.activity import Activity, together
+from kconnect.admin.cluster.activity import Activity, together, with_lags
 from kconnect.client.outage import Outage
 from kconnect.client.workers import worker_ids
 from kconnect.model import ConnectorStatus, TargetState
@@ -55,6 +55,8 @@ class StatusLook:
     """What a starting worker waits for, or how current the topics' states are."""
     to_come: Mapping[str, TargetState] = field(default_factory=dict)
     """On the topics: the states that the next worker brings connectors to."""
+    lags: Mapping[str, Activity] = field(default_factory=dict)
+    """How far sinks are behind of which no worker tells it, as the brokers do, if they are known."""
     members: frozenset[str] | None = None
     """Ids of the group's workers, and of those that statuses name, as one of ours knows them; None: nobody tells."""
 
@@ -88,13 +90,15 @@ class ClusterFacts:
     """When the outage was reported."""
     note: str = ""
     to_come: Mapping[str, TargetState] = field(default_factory=dict)
+    lags: Mapping[str, Activity] = field(default_factory=dict)
     workers: Mapping[str, WorkerFacts] = field(default_factory=dict)
     """By id."""
 
     @property
     def moves(self) -> dict[str, Activity]:
         """By connector; the tasks of a worker that does not answer are left out."""
-        return together([worker.moves for worker in self.workers.values() if not worker.problem])
+        reported = together([worker.moves for worker in self.workers.values() if not worker.problem])
+        return with_lags(reported, self.lags)
 
     @property
     def has_metrics(self) -> bool:
@@ -121,6 +125,7 @@ def with_look(facts: ClusterFacts, look: Look) -> ClusterFacts:
         outage_s=look.at_s,
         note=look.note,
         to_come=look.to_come,
+        lags=look.lags,
         workers=workers,
     )
 

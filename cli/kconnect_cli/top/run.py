@@ -23,6 +23,7 @@ from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import TaskId
 from kconnect_cli.exits import explain
+from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import json_cell, plain_table
 from kconnect_cli.top.events import (
@@ -148,12 +149,21 @@ def _parts(
     post: Callable[[Event], None],
     second: Callable[[], DirectClient] | None,
 ) -> tuple[Watches, Requests, TopState]:
+    cluster = cluster_of(session)
+    lags = cluster.lags(session, wait_s=0.0)
     if session.direct is not None and second is not None:
         facts = ClusterFacts(place=session.direct.place, is_direct=True)
         requests = Requests(post, direct=second())
-        return DirectWatches(session.direct, keeps, post, interval_s), requests, TopState(facts=facts)
+        return DirectWatches(session.direct, keeps, post, interval_s, lags), requests, TopState(facts=facts)
     client, urls = session.client, session.target.urls  # asks for a password, while there is a plain terminal
-    watches = RestWatches(lambda urls: session.client_of(urls, timeout_s=ANSWER_S), urls, keeps, post, interval_s)
+    watches = RestWatches(
+        lambda urls: session.client_of(urls, timeout_s=ANSWER_S),
+        urls,
+        keeps,
+        post,
+        interval_s,
+        lags if cluster.is_given else None,
+    )
     requests = Requests(
         post,
         connect=lambda: session.client_of(watches.urls, timeout_s=_REQUEST_S),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from kconnect.admin.cluster.activity import activities
+from kconnect.admin.cluster.activity import Activity, activities, sinks_without_lag
 from kconnect.client.worker_start import start_of
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorStatus
@@ -17,6 +17,7 @@ from kconnect_cli.admin.worker_start import has_unassigned
 from kconnect_cli.top.facts import Look, StatusLook, WorkerFacts, WorkerLook, worker_urls
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.broker_lags import BrokerLags
     from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ConnectClient
 
@@ -77,7 +78,10 @@ class Repeated(threading.Thread):
 
 
 class RestWatches:
-    """Looks at a cluster over REST. `connect` makes a client for workers; a dead worker is replaced by known others."""
+    """Looks at a cluster over REST. `connect` makes a client for workers; a dead worker is replaced by known others.
+
+    `lags`: asked for sinks on Java's workers, which do not tell it.
+    """
 
     def __init__(
         self,
@@ -86,8 +90,10 @@ class RestWatches:
         keeps: Keeps,
         post: Post,
         interval_s: float,
+        lags: BrokerLags | None = None,
     ) -> None:
         self._connect = connect
+        self._lags = lags
         self._given = list(urls)
         self._keeps = keeps
         self._post = post
@@ -178,14 +184,26 @@ class RestWatches:
         self._has_started = start is None
         if not self._cluster_id:
             self._cluster_id = str(client.server_info().get("kafka_cluster_id") or "")
+        statuses = _kept(found, self._keeps)
         return StatusLook(
             at_s=time.monotonic(),
-            statuses=_kept(found, self._keeps),
+            statuses=statuses,
+            lags=self._lags_on_javas(client, statuses),
             asked=client.url,
             cluster_id=self._cluster_id,
             outage=client.outage,
             note=f"{client.url} is {start.text}" if start is not None else "",
         )
+
+    def _lags_on_javas(self, client: ConnectClient, statuses: Mapping[str, ConnectorStatus]) -> dict[str, Activity]:
+        """Errors: ConnectError."""
+        if self._lags is None:
+            return {}
+        with self._lock:
+            javas = {id_ for id_, watch in self._workers.items() if watch.is_java}
+        on_them = {name: each for name, each in statuses.items() if each.connector.worker_id in javas}
+        sinks = sinks_without_lag(on_them, {})
+        return self._lags.activities(sinks, client.connector_infos) if sinks else {}
 
     def _close(self) -> None:
         if self._client is not None:
@@ -233,6 +251,10 @@ class _WorkerWatch:
         self._post = post
         self._known = WorkerFacts(id=id_, url=url)
 
+    @property
+    def is_java(self) -> bool:
+        return self._known.kind == "Java"
+
     def _look(self) -> None:
         try:
             self._known = self._asked()
@@ -261,8 +283,9 @@ class _WorkerWatch:
 class DirectWatches:
     """Looks at a cluster on its topics, with no worker. The client is this thread's own."""
 
-    def __init__(self, client: DirectClient, keeps: Keeps, post: Post, interval_s: float) -> None:
+    def __init__(self, client: DirectClient, keeps: Keeps, post: Post, interval_s: float, lags: BrokerLags) -> None:
         self._client = client
+        self._lags = lags
         self._keeps = keeps
         self._post = post
         self._thread = Repeated("top-topics", self._look, interval_s)
@@ -286,10 +309,11 @@ class DirectWatches:
             group = look_at_group(self._client)
             note = " ".join(notes_on_life(self._client, group, ()))
             to_come = self._client.states_to_come(list(found))
+            lags = self._lags.activities(sinks_without_lag(found, {}), self._client.connector_infos)
         except ConnectError as err:
             self._post(StatusLook(at_s=time.monotonic(), problem=str(err), hint=err.hint or ""))
             return
-        self._post(StatusLook(at_s=time.monotonic(), statuses=found, note=note, to_come=to_come))
+        self._post(StatusLook(at_s=time.monotonic(), statuses=found, note=note, to_come=to_come, lags=lags))
         if group is not None and not isinstance(group, ConnectError):
             for worker in group.workers:
                 id_ = urlsplit(worker.url).netloc

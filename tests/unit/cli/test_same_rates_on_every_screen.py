@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from kconnect.admin.cluster.activity import activities_of, task_metrics
+from kconnect.admin.cluster.rest_cluster import RestCluster, WorkerKind
 from kconnect.admin.console.connector_rows import connector_rows, number_text
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
 from kconnect.runtime.metrics import TaskCounters, TaskMeter
@@ -129,7 +130,8 @@ def test_commands_top_the_console_and_the_live_view_show_the_same_rate(answers, 
 def test_a_description_has_what_the_lists_have(body):
     client = AskedClient(body=body)
     session = SimpleNamespace(
-        client=client, reader=client, direct=None, url=client.url, on_connector=lambda name, read: read(name),
+        client=client, reader=RestCluster(client, WorkerKind(True)), direct=None,
+        url=client.url, on_connector=lambda name, read: read(name),
         given=lambda _kind: None, another_client=lambda: nullcontext(client),
     )  # fmt: skip
     found = description_of(session, "orders", lambda config: config)

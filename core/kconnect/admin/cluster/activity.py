@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kconnect.errors import NotFoundError
-from kconnect.model import BatchShare, TaskId
+from kconnect.model import BatchShare, ConnectorStatus, ConnectorType, TaskId
 from kconnect.runtime.health.flow_metrics import NO_METRICS, FlowMetrics, summed
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Activity:
     restarts: int = 0
     """Within the last hour."""
     lag_at_ms: int | None = None
-    """When the brokers were asked for the lag, since the epoch; None where that is not known."""
+    """When the brokers were asked for the lag, by a worker or by this program, since the epoch; None: not known."""
 
 
 NO_ACTIVITY = Activity()
@@ -67,6 +67,26 @@ def _joined(parts: Sequence[Activity]) -> Activity:
     metrics = replace(summed([each.metrics for each in parts]), lag=newest.metrics.lag)
     tasks = {task: found for each in parts for task, found in each.tasks.items()}
     return Activity(metrics, tasks, (), sum(each.restarts for each in parts), newest.lag_at_ms)
+
+
+def with_lags(reported: Mapping[str, Activity], lags: Mapping[str, Activity]) -> dict[str, Activity]:
+    """Gives what workers tell, with the lags that none of them does."""
+    found = dict(reported)
+    for name, each in lags.items():
+        known = found.get(name, NO_ACTIVITY)
+        if known.metrics.lag is None and each.metrics.lag is not None:
+            metrics = replace(known.metrics, lag=each.metrics.lag)
+            found[name] = replace(known, metrics=metrics, lag_at_ms=each.lag_at_ms)
+    return found
+
+
+def sinks_without_lag(statuses: Mapping[str, ConnectorStatus], reported: Mapping[str, Activity]) -> list[str]:
+    """Names the sinks whose lag nobody tells."""
+    return [
+        name
+        for name, status in statuses.items()
+        if status.type is ConnectorType.SINK and reported.get(name, NO_ACTIVITY).metrics.lag is None
+    ]
 
 
 def task_metrics(found: Mapping[str, Activity]) -> dict[TaskId, FlowMetrics]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kconnect.admin.cluster.activity import Activity, activities
+from kconnect.admin.cluster.activity import Activity, activities, sinks_without_lag, with_lags
 from kconnect.admin.cluster.port import Announced, Capabilities, OpenSink, content_tag
 from kconnect.admin.cluster.rest_changes import RestChanges
 from kconnect.client.worker_start import WorkerStart, start_of
@@ -15,6 +15,7 @@ from kconnect.model import (
     ConnectorOffset,
     ConnectorState,
     ConnectorStatus,
+    ConnectorType,
     RunState,
     SinkLag,
     TaskState,
@@ -22,13 +23,17 @@ from kconnect.model import (
 )
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.broker_lags import BrokerLags
     from kconnect.admin.direct.access import ClusterAccess
     from kconnect.client import ConnectClient
     from kconnect.client.outage import Outage
 
 
 class RestCluster:
-    """Implements Cluster over a client. `lends_login`: `brokers` have the worker's login, not the caller's own."""
+    """Implements Cluster over a client.
+
+    `lends_login`: `brokers` have the worker's login, not the caller's own. `lags`: asked where workers tell no lag.
+    """
 
     def __init__(
         self,
@@ -38,12 +43,14 @@ class RestCluster:
         *,
         lends_login: bool = False,
         open_sink: OpenSink | None = None,
+        lags: BrokerLags | None = None,
     ) -> None:
         self._client = client
         self._kind = kind
         self._brokers = brokers
         self._lends_login = lends_login
         self._open_sink = open_sink
+        self._lags = lags
         # The client may be a kept one: what it reported for an earlier request may be over
         self._earlier_outage = client.outage
 
@@ -108,11 +115,15 @@ class RestCluster:
     def connector_statuses(self) -> Mapping[str, ConnectorStatus]:
         return self._client.connector_statuses()
 
-    def activities(self) -> Mapping[str, Activity]:
-        """Gives none of a Java worker, and none where only admin listeners report it."""
-        if not self._kind.is_ours(self._client):
-            return {}
-        return activities(self._client) or {}
+    def activities(self, statuses: Mapping[str, ConnectorStatus]) -> Mapping[str, Activity] | None:
+        """Gives None of a Java worker, and where only admin listeners report it, unless brokers tell the lag."""
+        reported = activities(self._client) if self._kind.is_ours(self._client) else None
+        # While Kafka is away nobody tells it
+        if self._lags is None or self._client.outage is not None:
+            return reported
+        silent = sinks_without_lag(statuses, reported or {})
+        found = self._lags.activities(silent, self._client.connector_infos) if silent else {}
+        return reported if reported is None and not found else with_lags(reported or {}, found)
 
     def connector(self, name: str) -> ConnectorInfo:
         return self._client.connector(name)
@@ -134,7 +145,12 @@ class RestCluster:
         return self._client.connector_offsets(name)
 
     def offsets_and_lag(self, name: str) -> tuple[list[ConnectorOffset], SinkLag | None]:
-        return self._client.offsets_and_lag(name)
+        offsets, lag = self._client.offsets_and_lag(name)
+        # A source's are by what it reads; a new sink has none yet
+        if lag is None and self._lags is not None and all("kafka_topic" in each.partition for each in offsets):
+            info = self._client.connector(name)
+            lag = self._lags.of(info) if info.type is ConnectorType.SINK else None
+        return offsets, lag
 
     def tagged_offsets(self, name: str) -> tuple[Sequence[ConnectorOffset], str]:
         offsets, tag = self._client.tagged_offsets(name)

@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kconnect.admin.cluster.activity import Activity
+from kconnect.admin.cluster.activity import Activity, sinks_without_lag
 from kconnect.admin.cluster.port import Announced, Capabilities, OpenSink, content_tag
 from kconnect.admin.cluster.topic_changes import TopicChanges
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, SinkLag, offsets_to_json
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.broker_lags import BrokerLags
     from kconnect.admin.direct.access import ClusterAccess
     from kconnect.admin.direct.client import DirectClient
 
 
 class TopicCluster:
-    """Implements Cluster over a DirectClient."""
+    """Implements Cluster over a DirectClient. `lags`: what brokers tell of sinks."""
 
     rest = None
     outage = None
 
-    def __init__(self, client: DirectClient, open_sink: OpenSink | None = None) -> None:
+    def __init__(self, client: DirectClient, open_sink: OpenSink | None = None, lags: BrokerLags | None = None) -> None:
         self._client = client
+        self._lags = lags
         self._open_sink = open_sink
 
     @property
@@ -66,8 +68,10 @@ class TopicCluster:
     def connector_statuses(self) -> Mapping[str, ConnectorStatus]:
         return self._client.connector_statuses()
 
-    def activities(self) -> Mapping[str, Activity]:
-        return {}
+    def activities(self, statuses: Mapping[str, ConnectorStatus]) -> Mapping[str, Activity] | None:
+        """Gives the lag of sinks alone."""
+        sinks = sinks_without_lag(statuses, {})
+        return None if self._lags is None else self._lags.activities(sinks, self._client.connector_infos)
 
     def connector(self, name: str) -> ConnectorInfo:
         return self._client.connector(name)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message
 
+from kconnect.admin.cluster.broker_lags import BrokerLags
 from kconnect.admin.cluster.port import Cluster, OpenSink
 from kconnect.admin.cluster.rest_cluster import RestCluster, WorkerKind
 from kconnect.admin.cluster.topic_cluster import TopicCluster
@@ -31,6 +32,8 @@ from kconnect.client.transport import ADVICE, READ_ADVICE
 from kconnect.errors import UnreachableError
 
 READ_SETTING: Final = "kconnect.ui.read.timeout.ms"
+# Brokers answer in a tenth of it; a page that is polled shows what comes later
+_LAG_WAIT_S: Final = 1.0
 # A rebalance of a quiet cluster takes 3 to 5 s; until it ends workers refuse changes
 _REBALANCE_S = 15.0
 
@@ -45,6 +48,8 @@ class WorkerClusters:
         self._app = app
         self._read_s = read_s
         self._brokers = brokers
+        # Of sinks on Java's workers of the group; a worker tells that of its own, and its pages wait for nobody else
+        self._lags = None if brokers is None else BrokerLags(lambda: brokers, read_s, 0.0)
         self._kind = WorkerKind(True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -62,7 +67,7 @@ class WorkerClusters:
         url = _own_url(caller)
         transport = AppTransport(self._app, self._loop, caller, url, Patience(self._read_s, READ_SETTING))
         with ConnectClient(url, retry_conflicts_s=_REBALANCE_S, transport=transport) as client:
-            yield RestCluster(client, self._kind, self._brokers, lends_login=True)
+            yield RestCluster(client, self._kind, self._brokers, lends_login=True, lags=self._lags)
 
     def close(self) -> None:
         """Nothing is kept."""
@@ -85,6 +90,7 @@ class UrlClusters:
         self._connect = connect
         self._brokers = brokers
         self._open_sink = open_sink
+        self._lags = None if brokers is None else BrokerLags(lambda: brokers, LIMIT_S, _LAG_WAIT_S)
         self._kind = WorkerKind()
         self._idle: queue.SimpleQueue[ConnectClient] = queue.SimpleQueue()
         self._all: list[ConnectClient] = []
@@ -99,7 +105,7 @@ class UrlClusters:
     def open(self, caller: Caller) -> Iterator[Cluster]:
         client = self._client()
         try:
-            yield RestCluster(client, self._kind, self._brokers, open_sink=self._open_sink)
+            yield RestCluster(client, self._kind, self._brokers, open_sink=self._open_sink, lags=self._lags)
         finally:
             with self._lock:
                 if self._is_closed:
@@ -144,6 +150,7 @@ class TopicClusters:
     def __init__(self, access: ClusterAccess, open_sink: OpenSink | None = None) -> None:
         self._access = access
         self._open_sink = open_sink
+        self._lags = BrokerLags(lambda: access, LIMIT_S, _LAG_WAIT_S)
 
     @property
     def place(self) -> str:
@@ -153,7 +160,7 @@ class TopicClusters:
     def open(self, caller: Caller) -> Iterator[Cluster]:
         client = DirectClient(self._access)
         try:
-            yield TopicCluster(client, self._open_sink)
+            yield TopicCluster(client, self._open_sink, self._lags)
         finally:
             client.close()
 

@@ -21,6 +21,7 @@ from kconnect.admin.console.cluster import Caller, Clusters
 from kconnect.admin.console.connector_rows import ConnectorRow, connector_rows
 from kconnect.client.outage import Outage
 from kconnect.errors import ConnectError
+from kconnect.model import ConnectorStatus
 from kconnect.runtime.config.labels import Labels, labels_of
 
 REFRESH_S: Final = 2.0
@@ -165,7 +166,7 @@ class SharedView:
                 return replace(old, starting=start.message)
             statuses = cluster.connector_statuses()
             rows = connector_rows(
-                statuses, self._activities(cluster, kept), self._labels(cluster, kept), cluster.outage
+                statuses, self._activities(cluster, kept, statuses), self._labels(cluster, kept), cluster.outage
             )
             return ClusterView(
                 rows=rows,
@@ -175,9 +176,11 @@ class SharedView:
                 outage=cluster.outage,
             )
 
-    def _activities(self, cluster: Cluster, kept: _Kept) -> Mapping[str, Activity]:
+    def _activities(
+        self, cluster: Cluster, kept: _Kept, statuses: Mapping[str, ConnectorStatus]
+    ) -> Mapping[str, Activity]:
         if self._monotonic() >= kept.activities_due_at:
-            kept.activities = cluster.activities()
+            kept.activities = cluster.activities(statuses) or {}
             pause_s = REFRESH_S if len(kept.activities) <= _FEW else _MANY_S
             kept.activities_due_at = self._monotonic() + pause_s
         return kept.activities

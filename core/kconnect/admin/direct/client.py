@@ -17,7 +17,7 @@ from kconnect.admin.direct.edit.connector_plans import delete_plan, target_state
 from kconnect.admin.direct.edit.plan import EditPlan
 from kconnect.admin.direct.group.live_group import live_group
 from kconnect.admin.direct.group.other_groups import owners_of
-from kconnect.admin.direct.read.connector_offsets import read_lag, read_offsets
+from kconnect.admin.direct.read.connector_offsets import read_lags, read_offsets
 from kconnect.admin.direct.read.connector_types import connector_type as type_by_settings
 from kconnect.admin.direct.read.installed_plugins import InstalledConnectors
 from kconnect.admin.direct.read.reader import ClusterReader, ConfigView, StatusView
@@ -120,7 +120,7 @@ class DirectClient:
         """The offsets, and how far a sink is behind; None for a source."""
         info = self.connector(name)
         offsets = read_offsets(self.access, self.reader, info)
-        return offsets, read_lag(self.access, info) if info.type is ConnectorType.SINK else None
+        return offsets, read_lags(self.access, [info])[name] if info.type is ConnectorType.SINK else None
 
     def plan(self, verb: str, name: str) -> EditPlan:
         """What a worker would write for this REST call; and what workers would clean up afterwards, when

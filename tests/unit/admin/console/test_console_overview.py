@@ -300,8 +300,8 @@ class HangingClusters:
     def capabilities(self):
         return Capabilities()
 
-    def activities(self):
-        return {}
+    def activities(self, statuses):
+        return None
 
     def connector_infos(self):
         return {}

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
+from kconnect.admin.cluster.activity import NO_ACTIVITY
 from kconnect.admin.console.connector_rows import number_text
 from kconnect.admin.console.html import render, segment
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route, Unchanged
@@ -143,9 +144,11 @@ def refresh_activity(request: PageRequest) -> Reply:
 
 def _activity_values(request: PageRequest) -> dict[str, Any]:
     name, rest = request.path["name"], request.cluster.rest
-    empty: dict[str, Any] = {"name": name, "plots": [], "data": "", "why": ""}
+    empty: dict[str, Any] = {"name": name, "plots": [], "data": "", "why": "", "sink": NO_ACTIVITY}
     if rest is None or not request.cluster.capabilities().is_ours:
-        return {**empty, "why": "Rates of the last hour are kept by kconnect's own workers."}
+        found = request.cluster.activities({name: request.cluster.connector_status(name)}) or {}
+        why = "Rates of the last hour are kept by kconnect's own workers."
+        return {**empty, "why": why, "sink": found.get(name, NO_ACTIVITY)}
     try:
         history = rest.history(name, cluster=True)
     except NotFoundError:

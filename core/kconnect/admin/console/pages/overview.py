@@ -69,7 +69,7 @@ def _chosen(view: ClusterView, wanted: Filter) -> tuple[ConnectorRow, ...]:
 
 
 def _values(view: ClusterView, wanted: Filter, chosen: Sequence[ConnectorRow]) -> Mapping[str, Any]:
-    has_rates = any(row.per_s for row in view.rows)
+    has_rates = any(row.per_s or row.lag for row in view.rows)
     chips, more_labels = label_chips(view.rows, wanted)
     return {
         "view": view,

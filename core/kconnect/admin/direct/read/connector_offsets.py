@@ -5,12 +5,13 @@ Source: Worker#connectorOffsets (Kafka 4.3).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.read.reader import ClusterReader, OffsetView
-from kconnect.errors import ConnectError
+from kconnect.errors import ConfigError, ConnectError
+from kconnect.logs.redaction import redact
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, SinkLag, TopicPartition
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.runtime.herder.offsets.lag_reader import LagReader
@@ -82,11 +83,18 @@ def read_offsets(access: ClusterAccess, reader: ClusterReader, info: ConnectorIn
     return read_offsets_now(access, reader, info).listed()
 
 
-def read_lag(access: ClusterAccess, info: ConnectorInfo) -> SinkLag:
-    """How far a sink is behind, as the brokers say. Errors: ConfigError for a provider that cannot be made here."""
+def read_lags(access: ClusterAccess, infos: Iterable[ConnectorInfo]) -> dict[str, SinkLag]:
+    """How far sinks are behind, by name, as the brokers say. Errors: none; a lag that is not known has a `problem`."""
+    configs: dict[str, Mapping[str, str]] = {}
+    found: dict[str, SinkLag] = {}
+    for info in infos:
+        try:
+            configs[info.name] = resolved_config(access, info)
+        except ConfigError as err:
+            found[info.name] = SinkLag(problem=redact(str(err)))
     lags = LagReader(access.worker, access.timeout_s, "--timeout")
     try:
-        return lags.read({info.name: resolved_config(access, info)})[info.name]
+        return found | lags.read(configs)
     finally:
         lags.close()
 
