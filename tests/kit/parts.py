@@ -61,6 +61,7 @@ PARTS: Final[tuple[Part, ...]] = (
         name="clusters",
         about="workers on a Spark standalone cluster and on YARN",
         tests=(
+            "system/spark/test_slots_on_cluster.py",
             "system/spark/test_spark_cluster.py",
             "system/spark/test_spark_yarn.py",
             "integration/spark/test_spark_master.py",

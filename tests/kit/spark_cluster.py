@@ -53,6 +53,16 @@ class SparkCluster:
         self.await_workers(self._count)
         return self
 
+    def settings(self, **settings: str) -> dict[str, str]:
+        """What brings a worker of ours to the cluster, and its executors up quickly, and `settings`: `_` is a dot."""
+        return {
+            "spark.master": self.url,
+            "spark.driver.host": "127.0.0.1",
+            "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": " ".join(FAST_FLAGS),
+            **{key.replace("_", "."): value for key, value in settings.items()},
+        }
+
     def add_worker(self, *, cores: int | None = None, wait: bool = True) -> int:
         """One more worker; gives its number."""
         number = len(self.workers)

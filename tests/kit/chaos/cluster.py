@@ -228,11 +228,7 @@ class ChaosCluster:
         if self.spark is None:
             return {}
         return {
-            "spark.master": self.spark.url,
-            "spark.cores.max": str(SLOTS),
-            "spark.executor.cores": "1",
-            "spark.executor.memory": "512m",
-            "spark.driver.host": "127.0.0.1",
+            **self.spark.settings(spark_cores_max=str(SLOTS), spark_executor_cores="1"),
             "spark.pyspark.python": sys.executable,
             "kconnect.link.bind.host": "127.0.0.1",
             "kconnect.link.advertised.host": "127.0.0.1",

@@ -20,7 +20,6 @@ import pytest
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kconnect.spark import SparkLauncher, SparkSettings
-from kconnect.spark.jvm import FAST_FLAGS
 from kit.distributed_worker import Distributed
 from kit.launchers import SeenEvents
 from kit.ports import free_port
@@ -65,17 +64,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     """One machine of one core; tests add others and kill them."""
     with SparkCluster(tmp_path_factory.mktemp("spark-cluster"), workers=1) as running:
         yield running
-
-
-def _on(cluster: SparkCluster, **settings: str) -> dict[str, str]:
-    """What brings a worker to the cluster, and its executors up quickly; keywords with `_` become keys with `.`."""
-    return {
-        "spark.master": cluster.url,
-        "spark.driver.host": "127.0.0.1",
-        "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": " ".join(FAST_FLAGS),
-        **{key.replace("_", "."): value for key, value in settings.items()},
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +133,7 @@ def counted(
         packed.add(folder / "environment", ".")
     link_port = free_port()
     settings = {
-        **_on(cluster),
+        **cluster.settings(),
         "spark.archives": f"{folder / 'environment.tar.gz'}#environment",
         "spark.pyspark.python": "./environment/bin/python",
         "spark.executor.cores": "1",
@@ -203,7 +191,7 @@ def _feed_until(counted: Counted, *folders: str) -> None:
 def test_a_host_that_lacks_a_package_is_named_and_slots_run_on_the_one_that_is_added(cluster, caplog):
     python = bare_interpreter(cluster.programs_of(0).parent, without=("orjson",))
     bare_interpreter(cluster.programs_of(1).parent)
-    launcher = SparkLauncher(SparkSettings.parse(_on(cluster, spark_pyspark_python="python")))
+    launcher = SparkLauncher(SparkSettings.parse(cluster.settings(spark_pyspark_python="python")))
     launcher.start(SeenEvents())
     try:
         with caplog.at_level(logging.WARNING):
@@ -288,7 +276,7 @@ def test_without_a_free_core_it_is_said_and_a_new_machine_takes_what_waits(clust
     create_topic(broker.bootstrap, topic)
     (tmp_path / "in.txt").write_text("one\ntwo\n")
     source = {"connector.class": "FileStreamSource", "file": str(tmp_path / "in.txt"), "topic": topic}
-    settings = _on(cluster, spark_executor_cores="1", spark_scheduler_maxRegisteredResourcesWaitingTime="1s")
+    settings = cluster.settings(spark_executor_cores="1", spark_scheduler_maxRegisteredResourcesWaitingTime="1s")
     with Standalone(tmp_path, broker.bootstrap, {"late": source}, settings) as late:
         late.launch()
         message = f"ERROR {cluster.url} has given this worker no executor in 1 s: it has no free core"

@@ -9,7 +9,6 @@ import pytest
 
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
-from kconnect.spark.jvm import FAST_FLAGS
 from kit.source_kills import assert_each_once, ids_in, write_rows
 from kit.spark_cluster import SparkCluster
 from kit.standalone import Standalone
@@ -32,12 +31,7 @@ def queries_run_on_executors_and_go_on_when_one_is_killed(broker: DevBroker, top
     files |= {"spark.schema": "id bigint", "delivery.guarantee": "exactly_once"}
     with SparkCluster(tmp_path / "cluster", workers=2) as cluster:
         settings = {
-            "spark.master": cluster.url,
-            "spark.driver.host": "127.0.0.1",
-            "spark.executor.memory": "512m",
-            "spark.executor.cores": "1",
-            "spark.executor.extraJavaOptions": " ".join(FAST_FLAGS),
-            "kconnect.query.cores": "1",
+            **cluster.settings(spark_executor_cores="1", kconnect_query_cores="1"),
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",
         }
