@@ -1,4 +1,7 @@
-"""The user's cache and data folders: what can be recreated goes to the cache, the rest to the data folder."""
+"""The user's cache and data folders: what can be recreated goes to the cache, the rest to the data folder.
+
+Of files that settings name: whether this user can write them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import stat
 from pathlib import Path
 
 from platformdirs import user_cache_path, user_data_path, user_state_path
+
+from kconnect.errors import ConfigError
 
 
 def cache_folder() -> Path:
@@ -28,3 +33,20 @@ def state_folder() -> Path:
 def is_open_to_others(path: Path) -> bool:
     """Whether users other than the owner may read the file; False if it does not exist."""
     return path.exists() and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+
+
+def refuse_unwritable(path: Path, setting: str, *, is_replaced: bool = False) -> None:
+    """Errors: ConfigError for a file that this user cannot write or make.
+
+    `is_replaced`: by a new file, which is made in its folder.
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        raise ConfigError(f"The folder {folder} of {setting} does not exist.", hint=f"Create it: mkdir -p {folder}")
+    exists = path.exists()
+    for place in ([folder] if is_replaced or not exists else []) + ([path] if exists else []):
+        if not os.access(place, os.W_OK):
+            raise ConfigError(
+                f"{place} ({setting}) may not be written by this user.",
+                hint=f"Give this user the right to write: chmod u+w {place}, or chown; or name another file.",
+            )

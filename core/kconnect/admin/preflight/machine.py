@@ -211,7 +211,8 @@ def _rest(start: WorkerStart) -> Iterator[Result]:
 def _rest_options(start: WorkerStart) -> Iterator[Result]:
     """What else REST reads at its start: files of users and roles, its key store, rules for headers and origins.
 
-    The audit log is left out, as it would make its file; extensions in Python too, as they may do anything.
+    The audit log is left out, as it would make its file, which was looked at with the settings. Extensions in Python
+    are left out, too, as they may do anything.
     """
     config = start.config
     assert config is not None

@@ -13,6 +13,7 @@ from kconnect.admin.preflight.brokers import client_identities
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.runtime.config.worker_config import DistributedConfig, WorkerConfig
 from kconnect.runtime.herder.group.security import access
+from kconnect.runtime.rest.audit.trail import look_at_audit_log
 from kconnect.runtime.webhooks.sender import WebhookSettings
 
 # Settings of three topics that must be three
@@ -30,6 +31,7 @@ def settings_problems(config: WorkerConfig) -> Iterator[ConnectError]:
     """Each reason that settings give; `broker_probes` reports those of security, which belong to a kind of client."""
     yield from _shared_topics(config)
     yield from _refusal(lambda: WebhookSettings.of_worker(config.kconnect))
+    yield from _refusal(lambda: look_at_audit_log(config))
 
 
 def _security_problems(config: WorkerConfig) -> Iterator[ConnectError]:

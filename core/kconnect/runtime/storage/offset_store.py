@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
-from kconnect.errors import ConfigError, ConnectError, DataError
+from kconnect.errors import ConnectError, DataError
 from kconnect.files.durable_file import DurableFile
+from kconnect.files.folders import refuse_unwritable
 from kconnect.java.compat.serialized_map import dump_map, load_map
 from kconnect.runtime.storage.offset_topic import canonical_key
 from kconnect.runtime.storage.topic_offsets import TopicOffsetStore, await_written
@@ -133,7 +134,8 @@ class FileOffsetStore:
     def look(self) -> dict[bytes, bytes | None]:
         """What the file has, as a start reads it. Writes nothing. Errors: ConnectError; DamagedOffsetsError."""
         if not self._may_be_unwritable:
-            self._refuse_what_cannot_be_written()
+            # Differs: Java says nothing until the first flush fails, when records are in Kafka already
+            refuse_unwritable(self._path, "offset.storage.file.filename", is_replaced=True)
         try:
             data = self._file.read()
         except OSError as err:
@@ -153,22 +155,6 @@ class FileOffsetStore:
                 hint="Restore a backup of the file, or delete it to read all sources from the start: "
                 "records they have written before are then written again.",
             ) from err
-
-    def _refuse_what_cannot_be_written(self) -> None:
-        """Differs: Java says nothing until the first flush fails, when records are in Kafka already."""
-        folder = self._path.parent
-        if not folder.is_dir():
-            raise ConfigError(
-                f"The folder {folder} of offset.storage.file.filename does not exist.",
-                hint=f"Create it: mkdir -p {folder}",
-            )
-        # The folder, as a new file takes the place of the old one
-        for place in (folder, *([self._path] if self._path.exists() else [])):
-            if not os.access(place, os.W_OK):
-                raise ConfigError(
-                    f"{place} (offset.storage.file.filename) may not be written by this user.",
-                    hint=f"Give this user the right to write: chmod u+w {place}, or chown; or name another file.",
-                )
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
         return self._memory.get(keys)

@@ -43,6 +43,9 @@ STANDALONE: Mapping[str, Mapping[str, str]] = {
     "an offsets file that is none": {"offset.storage.file.filename": "${folder}/garbage"},
     "an offsets file that is a folder": {"offset.storage.file.filename": "${folder}"},
     "roles that are not there": {"kconnect.rest.roles.file": NOWHERE},
+    "an audit log in no folder": {"kconnect.audit.log.file": NOWHERE},
+    "an audit log that is a folder": {"kconnect.audit.log.file": "${folder}"},
+    "an audit log that is required and nowhere": {"kconnect.audit.log.required": "true"},
     "a webhook that is no URL": {"kconnect.webhook.url": "ftp://example.com"},
 }
 DISTRIBUTED: Mapping[str, Mapping[str, str]] = {

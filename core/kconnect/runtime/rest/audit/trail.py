@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kconnect.errors import ConfigError, ConnectError
+from kconnect.files.folders import refuse_unwritable
 from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.config.live_settings import live_clients
@@ -192,30 +193,42 @@ def _rendered(render: Callable[[], bytes]) -> bytes:
         )
 
 
+_FILE_SETTING: Final = "kconnect.audit.log.file"
 _OWNER_ONLY: Final = 0o600
 # A broker that is there answers in milliseconds; the line is sent again afterwards
 _ACKNOWLEDGED_S: Final = 10.0
 _STOP_S: Final = 2.0
 
 
-def audit_trail(config: WorkerConfig) -> AuditTrail | None:
-    """Not started; None without an audit log. Errors: ConfigError."""
-    own, sinks = config.kconnect, list[Sink]()
+def look_at_audit_log(config: WorkerConfig) -> None:
+    """Writes nothing. Errors: ConfigError for an audit log without which a worker must not start."""
+    own = config.kconnect
     if own.audit_log_file:
-        try:
-            sinks.append(FileSink(Path(own.audit_log_file), own.audit_log_max_bytes, own.audit_log_max_files))
-        except ConnectError as err:
-            raise ConfigError.invalid("kconnect.audit.log.file", own.audit_log_file, str(err)) from err
-    if own.audit_log_topic:
-        props = config.originals
-        live = live_clients(lambda: props, lambda: internal_clients(props, client_id="audit-log").producer)
-        sinks.append(TopicSink(own.audit_log_topic, live.value))
-    if not sinks and own.audit_log_required:
+        path = Path(own.audit_log_file)
+        if path.is_dir():
+            raise ConfigError(f"{path} ({_FILE_SETTING}) is a folder.", hint="Name a file in it.")
+        refuse_unwritable(path, _FILE_SETTING)
+    elif own.audit_log_required and not own.audit_log_topic:
         raise ConfigError.invalid(
             "kconnect.audit.log.required",
             "true",
             "there is neither kconnect.audit.log.file nor kconnect.audit.log.topic",
         )
+
+
+def audit_trail(config: WorkerConfig) -> AuditTrail | None:
+    """Not started; None without an audit log. Errors: ConfigError."""
+    look_at_audit_log(config)
+    own, sinks = config.kconnect, list[Sink]()
+    if own.audit_log_file:
+        try:
+            sinks.append(FileSink(Path(own.audit_log_file), own.audit_log_max_bytes, own.audit_log_max_files))
+        except ConnectError as err:
+            raise ConfigError.invalid(_FILE_SETTING, own.audit_log_file, str(err)) from err
+    if own.audit_log_topic:
+        props = config.originals
+        live = live_clients(lambda: props, lambda: internal_clients(props, client_id="audit-log").producer)
+        sinks.append(TopicSink(own.audit_log_topic, live.value))
     return AuditTrail(sinks, is_required=own.audit_log_required) if sinks else None
 
 
@@ -232,7 +245,7 @@ class FileSink:
 
     @property
     def where(self) -> str:
-        return f"The audit log {self._path} (kconnect.audit.log.file)"
+        return f"The audit log {self._path} ({_FILE_SETTING})"
 
     def write(self, line: bytes) -> None:
         try:
