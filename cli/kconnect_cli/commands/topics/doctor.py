@@ -144,10 +144,11 @@ def _place(topic: str, partition: int | None, offset: int | None, key: str | Non
 
 def _repair_of(word: str) -> Callable[..., None]:
     def repair(ctx: typer.Context, dry_run: DryRun = False, yes: Yes = False) -> None:
-        """Create the topic if it is missing, and correct settings with which no worker starts or writes.
+        """Create the topic if it is missing, correct settings with which no worker starts or writes, and add replicas.
 
-        It is created as a worker of this file would; an existing one gets cleanup.policy=compact, and a
-        min.insync.replicas that its replicas can meet. Its records stay as they are.
+        It is created as a worker of this file would; an existing one gets cleanup.policy=compact, a replica of each
+        partition on three brokers, or on as many as are up, and a min.insync.replicas that these can meet. Its records
+        and leaders stay as they are. The command ends once all replicas are in sync; --timeout gives it longer.
         """
         session = session_of(ctx)
         cluster = cluster_of(session)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kconnect.admin.direct.access import InternalTopic
+from kconnect.admin.direct.doctor.facts import topic_word
 from kconnect.admin.preflight.brokers import ClientIdentity
 from kconnect.admin.preflight.probe import Probe
 from kconnect.admin.preflight.results import Result, Verdict
@@ -97,11 +99,12 @@ def _problems(spec: InternalTopicSpec, found: TopicFacts, who: Client) -> Iterat
         yield failed(f"partitions without a leader: {which}", "Start the brokers that have their replicas.")
     yield from _of_settings(spec, found, who)
     if spec.replication_factor > found.replicas > 0:
+        word = topic_word(InternalTopic(spec.setting.partition(".")[0]))
         yield _result(
             spec.topic,
             Verdict.WARNING,
             f"has {_count(found.replicas, 'replica')}, where the worker would have made {spec.replication_factor}",
-            "Add replicas: kafka-reassign-partitions.",
+            f"Add replicas, on up to three brokers: connect topics {word} repair --worker FILE.",
         )
 
 

@@ -62,7 +62,16 @@ class TopicInfo:
     name: str
     partitions: int
     replication_factor: int
+    """That of the partition with the fewest."""
     configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPlaces:
+    """Ids of the brokers that have each partition of a topic; `replicas` in the order in which they are to lead it."""
+
+    replicas: Mapping[int, tuple[int, ...]]
+    in_sync: Mapping[int, tuple[int, ...]]
 
 
 def cluster_id(config: Mapping[str, Any], timeout_s: float) -> str:
@@ -131,6 +140,16 @@ class KafkaAdmin:
         """The number of brokers in the cluster. Errors: UnreachableError, TimedOutError, which name the servers."""
         return len(self._cluster(timeout_s).brokers)
 
+    def broker_ids(self, timeout_s: float) -> frozenset[int]:
+        """The brokers that are up. Errors: as `broker_count`."""
+        return frozenset(self._cluster(timeout_s).brokers)
+
+    def controller(self, timeout_s: float) -> tuple[str, int]:
+        """Host and port of the broker that takes requests for the controller. Errors: as `broker_count`."""
+        found = self._cluster(timeout_s)
+        broker = found.brokers.get(found.controller_id) or next(iter(found.brokers.values()))
+        return str(broker.host), int(broker.port)
+
     def _cluster(self, timeout_s: float) -> ClusterMetadata:
         servers = self._config.get("bootstrap.servers")
         with self._client.asking() as client:
@@ -147,16 +166,31 @@ class KafkaAdmin:
     def describe_topics(self, names: Collection[str], timeout_s: float) -> dict[str, TopicInfo]:
         """The named topics that exist, without their configs. Does not make the broker create any."""
         found = {}
+        for name, topic in self._described(names, timeout_s).items():
+            replicas = min((len(each.replicas) for each in topic.partitions), default=0)
+            found[name] = TopicInfo(name, len(topic.partitions), replicas)
+        return found
+
+    def replica_places(self, name: str, timeout_s: float) -> ReplicaPlaces:
+        """Where a topic is. Errors: NotFoundError if it does not exist."""
+        found = self._described([name], timeout_s).get(name)
+        if found is None:
+            raise NotFoundError(f"Topic {name!r} does not exist")
+        return ReplicaPlaces(
+            {each.id: tuple(node.id for node in each.replicas) for each in found.partitions},
+            {each.id: tuple(node.id for node in each.isr) for each in found.partitions},
+        )
+
+    def _described(self, names: Collection[str], timeout_s: float) -> dict[str, Any]:  # the client's own descriptions
+        found = {}
         with self._client.asking() as client:
             futures = client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
             for name, future in futures.items():
                 try:
                     doing = f"Topic {name!r} cannot be described"
-                    topic = self._result(future, doing, timeout_s, Right("DESCRIBE", "topic", name))
+                    found[name] = self._result(future, doing, timeout_s, Right("DESCRIBE", "topic", name))
                 except NotFoundError:
                     continue
-                replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
-                found[name] = TopicInfo(name, len(topic.partitions), replicas)
         return found
 
     def topic_names(self, timeout_s: float) -> dict[str, int]:

@@ -120,6 +120,7 @@ REPAIRS = {
     "topic-missing": "connect topics status repair --worker w",
     "cleanup-policy-deletes": "connect topics status repair --worker w",
     "min-insync-above-replicas": "connect topics config repair --worker w",
+    "replication-low": "connect topics offsets repair --worker w",
     "unknown-key": "connect topics config delete --worker w --force what-is-this",
     "orphan-tasks": "connect topics config delete --worker w task-gone-0 commit-gone",
     "name-not-addressable": "connect connectors delete --worker w 'a/b c%' --direct",

@@ -122,7 +122,7 @@ def topic_findings(facts: ClusterFacts) -> Iterator[Finding]:
             continue
         if which is InternalTopic.CONFIG and topic.partitions > 1:
             yield _too_many_partitions(topic)
-        yield from _replication(facts, topic)
+        yield from _replication(which, facts, topic)
         if topic.configs is not None:
             yield from _policy(which, topic, topic.configs)
             yield from _in_sync(which, topic, topic.configs)
@@ -151,8 +151,8 @@ def _too_many_partitions(topic: TopicFacts) -> Finding:
     )
 
 
-def _replication(facts: ClusterFacts, topic: TopicFacts) -> Iterator[Finding]:
-    possible = min(_REPLICAS, facts.brokers or 0)
+def _replication(which: InternalTopic, facts: ClusterFacts, topic: TopicFacts) -> Iterator[Finding]:
+    possible = possible_replicas(facts.brokers or 0)
     if 0 < topic.replicas < possible:
         yield Finding(
             code="replication-low",
@@ -160,8 +160,13 @@ def _replication(facts: ClusterFacts, topic: TopicFacts) -> Iterator[Finding]:
             sentence=f"Topic {topic.name} has {pluralize(topic.replicas, 'replica')}, though there are "
             f"{pluralize(facts.brokers or 0, 'broker')}: {possible} would outlive the loss of one",
             evidence=(Evidence(topic.name),),
-            hint="kafka-reassign-partitions.sh adds replicas to a topic.",
+            repair=_repaired(which),
         )
+
+
+def possible_replicas(brokers: int) -> int:
+    """How many replicas an internal topic should have on so many brokers that are up."""
+    return min(_REPLICAS, brokers)
 
 
 def _policy(which: InternalTopic, topic: TopicFacts, configs: Mapping[str, str]) -> Iterator[Finding]:

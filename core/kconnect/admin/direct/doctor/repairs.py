@@ -3,8 +3,8 @@
 A finding's `repair` is the words of a command. They are matched here, word by word; what is not known is left to the
 reader of the command.
 
-`topic_repair` is what is changed of an internal topic itself, so that workers start on it: it is made, or some of
-its settings are.
+`topic_repair` is what is changed of an internal topic itself, so that workers start on it and it outlives a broker: it
+is made, some of its settings are changed, or its partitions get replicas.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import TypeAlias
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.client import DirectClient
-from kconnect.admin.direct.doctor.diagnosis import better_settings
+from kconnect.admin.direct.doctor.diagnosis import better_settings, possible_replicas
 from kconnect.admin.direct.doctor.facts import TopicFacts
 from kconnect.admin.direct.edit.connector_plans import restore_plan
 from kconnect.admin.direct.edit.plan import EditPlan
 from kconnect.admin.direct.edit.record_plans import delete_plan, put_plan
+from kconnect.admin.direct.edit.replicas import more_replicas, place_replicas, raise_for_lost
 from kconnect.admin.direct.edit.topic_creation import create_topics, topic_specs
 from kconnect.admin.direct.read.reader import Bounds, ClusterReader, Latest
 from kconnect.logs.wording import pluralize
@@ -27,6 +28,8 @@ from kconnect.model import TaskId
 from kconnect.runtime.kafka.internal_topics import InternalTopicSpec
 
 _FORCE = "--force"
+# Partitions whose new replicas are shown one by one
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,13 @@ class TopicRepair:
     settings: Mapping[str, str] = field(default_factory=dict)
     before: Mapping[str, str] = field(default_factory=dict)
     """What these settings are now."""
+    replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """The brokers that partitions are to have, of those that have too few."""
+    replicas_before: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
-        return self.make is None and not self.settings
+        return self.make is None and not self.settings and not self.replicas
 
     def lines(self) -> Iterator[str]:
         """Each change as a sentence's words."""
@@ -111,6 +117,11 @@ class TopicRepair:
             yield f"create topic {self.topic}, as a worker would: {', '.join([*shape, 'cleanup.policy=compact'])}"
         for key, value in self.settings.items():
             yield f"set {key}={value} on topic {self.topic} (now {self.before[key]})"
+        for number in sorted(self.replicas)[:_SHOWN]:
+            now, then = (",".join(map(str, each[number])) for each in (self.replicas_before, self.replicas))
+            yield f"copy partition {number} of topic {self.topic}, which is on broker {now}, to have it on {then}"
+        if len(self.replicas) > _SHOWN:
+            yield f"and {pluralize(len(self.replicas) - _SHOWN, 'partition')} more in the same way"
 
     def carry_out(self, access: ClusterAccess, reader: ClusterReader) -> None:
         """Errors: ConfigError for what a worker refuses; TimedOutError; ConnectError of the brokers."""
@@ -118,17 +129,28 @@ class TopicRepair:
             create_topics(access, reader, [self.make])
         if self.settings:
             reader.admin.set_topic_configs(self.topic, self.settings, access.timeout_s)
+        if self.replicas:
+            place_replicas(access, reader.admin, self.topic, self.replicas)
 
 
 def topic_repair(access: ClusterAccess, reader: ClusterReader, which: InternalTopic) -> TopicRepair:
-    """What the topic lacks, by the doctor's rules. Errors: ConfigError of settings; ConnectError of the brokers."""
+    """What the topic lacks, by the doctor's rules.
+
+    Errors: ConfigError of settings; ConflictError where no broker that is up has a partition; ConnectError.
+    """
     name = access.topic(which)
     found = reader.admin.describe_topics([name], access.timeout_s).get(name)
     if found is None:
         return TopicRepair(name, make=topic_specs(access, [which])[0])
     configs = reader.admin.topic_configs(name, access.timeout_s)
-    better = better_settings(TopicFacts(name, True, found.partitions, found.replication_factor, configs))
-    return TopicRepair(name, settings=better, before={key: configs[key] for key in better})
+    brokers = reader.admin.broker_ids(access.timeout_s)
+    places = reader.admin.replica_places(name, access.timeout_s)
+    more = more_replicas(places.replicas, brokers, possible_replicas(len(brokers)))
+    raise_for_lost(name, places, more, brokers)
+    then = min(map(len, {**places.replicas, **more}.values()), default=0)
+    better = better_settings(TopicFacts(name, True, found.partitions, then, configs))
+    before = {key: configs[key] for key in better}
+    return TopicRepair(name, settings=better, before=before, replicas=more, replicas_before=places.replicas)
 
 
 def _shape(spec: InternalTopicSpec) -> tuple[tuple[int, str], tuple[int, str]]:

@@ -1,4 +1,6 @@
-"""Bytes of the requests a group member sends, in Kafka's own wire protocol. Pure: no sockets here.
+"""Bytes of the requests a group member sends, in Kafka's own wire protocol; and of some that librdkafka does not have.
+
+Pure: no sockets here.
 
 Each request lists the versions in use, best first; every broker since 2.3 supports one of each. The newest ones have
 one purpose: they carry the reason of a join or a leave, which the broker logs (KIP-800). Hand-written because the
@@ -373,3 +375,52 @@ class OffsetFetch(KafkaRequest[OffsetsFetched]):
                 data.text()
                 errors[topic, number] = data.number(">h")
         return OffsetsFetched(data.number(">h"), offsets, errors)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasPlaced:
+    """`error` is of the whole request; `errors` has partition, code and the broker's words for each that it refuses."""
+
+    error: int
+    message: str
+    errors: Sequence[tuple[int, int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceReplicas(KafkaRequest[ReplicasPlaced]):
+    """Has the controller copy partitions of a topic to these brokers (AlterPartitionReassignments, KIP-455)."""
+
+    key = 45
+    versions = (0,)
+    flexible_from = 0
+    topic: str
+    brokers: Mapping[int, Sequence[int]]
+    """By partition, the one that is to lead it first."""
+    timeout_ms: int
+
+    def write(self, out: Writer, version: int) -> None:
+        out.number(">i", self.timeout_ms)
+        out.count(1)
+        out.string(self.topic)
+        out.count(len(self.brokers))
+        for partition, brokers in self.brokers.items():
+            out.number(">i", partition)
+            out.count(len(brokers))
+            for broker in brokers:
+                out.number(">i", broker)
+            out.end()
+        out.end()
+
+    def read(self, data: Reader, version: int) -> ReplicasPlaced:
+        data.number(">i")
+        error, message = data.number(">h"), data.text()
+        errors = []
+        for _ in range(data.count()):
+            data.text()
+            for _ in range(data.count()):
+                partition, code, why = data.number(">i"), data.number(">h"), data.text()
+                data.end()
+                if code:
+                    errors.append((partition, code, why))
+            data.end()
+        return ReplicasPlaced(error, message, errors)

@@ -1,0 +1,115 @@
+"""Topics with too few replicas on three real brokers: found, given more, and what cannot be done is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kconnect.admin.direct.access import InternalTopic
+from kconnect.admin.direct.read.reader import ClusterReader
+from kconnect.model import RunState
+from kconnect.runtime.kafka import KafkaAdmin
+from kconnect_cli.app import run
+from kit.broker_cluster import NodeOfCluster, broker_cluster
+from kit.waiting import eventually
+from kit.written_cluster import WrittenCluster
+
+pytestmark = pytest.mark.broker
+
+FILE_SOURCE = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": "/data/in", "topic": "t"}
+WORDS = {InternalTopic.CONFIG: "config", InternalTopic.STATUS: "status", InternalTopic.OFFSET: "offsets"}
+Connect = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[list[NodeOfCluster]]:
+    with broker_cluster(tmp_path) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def cluster(nodes: list[NodeOfCluster], tmp_path: Path) -> Iterator[WrittenCluster]:
+    """A cluster that was stopped in good order; each of its topics has one replica."""
+    with WrittenCluster(",".join(node.bootstrap for node in nodes), tmp_path) as cluster:
+        cluster.add_connector("src", FILE_SOURCE, [{"file": "/data/in"}], state=RunState.UNASSIGNED, topics=["t"])
+        for number in range(20):
+            cluster.commit_offsets("src", [({"filename": f"/data/in-{number}"}, {"position": number})])
+        yield cluster
+
+
+@pytest.fixture
+def connect(cluster: WrittenCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Connect:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(cluster.worker_file.parent / "config"))
+
+    def call(*words: str, expect: int = 0) -> tuple[str, str]:
+        code = run(["topics", *words, "--worker", str(cluster.worker_file), "--timeout", "60s"])
+        found = capsys.readouterr()
+        assert code == expect, f"{words} ended with {code}: {found.out}{found.err}"
+        return found.out, found.err
+
+    return call
+
+
+def records(cluster: WrittenCluster) -> dict[InternalTopic, list[tuple[bytes | None, bytes | None]]]:
+    with ClusterReader(cluster.access) as reader:
+        return {which: sorted((each.key, each.value) for each in reader.records(which)) for which in InternalTopic}  # type: ignore[type-var]
+
+
+def places(cluster: WrittenCluster, which: InternalTopic) -> dict[int, tuple[int, ...]]:
+    with KafkaAdmin(cluster.access.clients().admin, "test") as admin:
+        found = admin.replica_places(cluster.access.topic(which), 60)
+        assert {number: {*brokers} for number, brokers in found.in_sync.items()} == {
+            number: {*brokers} for number, brokers in found.replicas.items()
+        }
+        return dict(found.replicas)
+
+
+def kill(nodes: list[NodeOfCluster], number: int, cluster: WrittenCluster) -> None:
+    """Returns once the controller knows it, and others lead its partitions."""
+    nodes[number - 1].kill()
+
+    def is_known() -> bool:
+        with KafkaAdmin(cluster.access.clients().admin, "test") as admin:
+            assert number not in admin.broker_ids(60)
+        return True
+
+    eventually(is_known, 60, f"broker {number} is known to be down")
+
+
+def test_a_topic_with_one_replica_gets_three_and_keeps_its_records_and_leaders(
+    cluster: WrittenCluster, connect: Connect, nodes: list[NodeOfCluster]
+) -> None:
+    there = records(cluster)
+    before = {which: places(cluster, which) for which in InternalTopic}
+    out, _ = connect("doctor", "-o", "name", expect=7)
+    assert out.split() == ["replication-low"]
+    assert "$ connect topics offsets repair --worker" in connect("doctor", expect=7)[0]
+    shown = connect("offsets", "repair", "--dry-run")[1]
+    assert "copy partition 0 of topic" in shown
+    assert places(cluster, InternalTopic.OFFSET) == before[InternalTopic.OFFSET], "a dry run changes nothing"
+    for which, word in WORDS.items():
+        assert f"Repaired topic {cluster.access.topic(which)}" in connect(word, "repair", "--yes")[1]
+        after = places(cluster, which)
+        assert {number: {*brokers} for number, brokers in after.items()} == {number: {1, 2, 3} for number in after}
+        assert {number: brokers[:1] for number, brokers in after.items()} == before[which]
+        assert "nothing must be repaired" in connect(word, "repair", "--yes")[1]
+    assert connect("doctor") == ("", "No problems were found in what was checked.\n")
+    assert records(cluster) == there
+    kill(nodes, 2, cluster)  # any one but the controller
+    assert records(cluster) == there, "all records outlive a broker"
+
+
+def test_with_two_of_three_brokers_it_gets_two_and_what_is_lost_is_said(
+    cluster: WrittenCluster, connect: Connect, nodes: list[NodeOfCluster]
+) -> None:
+    (place,) = places(cluster, InternalTopic.CONFIG)[0]
+    dead = 2 if place == 3 else 3
+    lost = [number for number, at in sorted(places(cluster, InternalTopic.OFFSET).items()) if at == (dead,)]
+    assert lost, "five partitions on three brokers"
+    kill(nodes, dead, cluster)
+    said = connect("offsets", "repair", "--yes", expect=4)[1]
+    assert f"all that there are of partition {', '.join(map(str, lost))} are on broker {dead}, not up" in said
+    assert f"which is on broker {place}, to have it on {place}," in connect("config", "repair", "--yes")[1]
+    assert {*places(cluster, InternalTopic.CONFIG)[0]} == {1, 2, 3} - {dead}
