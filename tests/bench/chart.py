@@ -1,17 +1,20 @@
-"""The README's chart of speed, for light and for dark pages, drawn from the table of docs/benchmarks.md.
+"""Charts of speed and of scale, for light and for dark pages, drawn from the tables of docs/benchmarks.md.
 
-python tests/bench/chart.py   writes docs/images/speed-light.svg and speed-dark.svg
+The tables are what the bench prints of its JSON, which compare.py prints again.
+
+python tests/bench/chart.py   writes docs/images/speed-light.svg, speed-dark.svg, scale-light.svg and scale-dark.svg
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CHARTS", "Bar", "bars_of", "drawn"]
+__all__ = ["Bar", "Panel", "bars_of", "charts", "drawn_bars", "drawn_panels", "panels_of"]
 
 _ROOT: Final = Path(__file__).resolve().parent.parent.parent
 _PAGE: Final = _ROOT / "docs" / "benchmarks.md"
@@ -31,6 +34,15 @@ _WIDTH: Final = 840
 _LEFT: Final = 250
 _LONGEST: Final = 400
 _ROW: Final = 58
+# What is plotted by the number of idle connectors, as the table names it -> what a reader calls it
+_GROWTH: Final[Mapping[str, str]] = {
+    "memory (PSS) MB": "memory, MB",
+    "CPU, % of a core": "CPU, % of a core",
+    "list with statuses and configs, ms": "list with states, ms",
+}
+_Points = list[tuple[int, float]]
+_PANEL: Final = 240
+_PLOT: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,15 @@ class Bar:
     ours: float
 
 
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """How a metric grows: (number of connectors, value) of Java Connect and of kconnect, the fewest first."""
+
+    title: str
+    java: tuple[tuple[int, float], ...]
+    ours: tuple[tuple[int, float], ...]
+
+
 def bars_of(page: str) -> list[Bar]:
     """The cases of the chart, in its order, from the Markdown of docs/benchmarks.md.
 
@@ -51,7 +72,59 @@ def bars_of(page: str) -> list[Bar]:
     return [Bar(title, *rates[case]) for case, title in _CASES.items()]
 
 
-def drawn(bars: list[Bar], colours: tuple[str, str, str, str]) -> str:
+def panels_of(page: str) -> list[Panel]:
+    """What idle connectors cost, from the same page. Errors: ValueError for a metric that the page does not have."""
+    points: dict[str, tuple[_Points, _Points]] = {metric: ([], []) for metric in _GROWTH}
+    for case, metric, *sides in _cells(page):
+        count = case.removeprefix("scale-idle-")
+        if count.isdigit() and metric in points:
+            for side, cell in zip(points[metric], sides, strict=True):
+                if cell != "-":
+                    side.append((int(count), _number(cell)))
+    if missing := [metric for metric, (java, ours) in points.items() if not java or not ours]:
+        raise ValueError(f"The page has no scale-idle rows with {', '.join(missing)}")
+    return [Panel(_GROWTH[metric], tuple(java), tuple(ours)) for metric, (java, ours) in points.items()]
+
+
+def drawn_panels(panels: Sequence[Panel], colours: tuple[str, str, str, str]) -> str:
+    """The panels side by side as SVG: connectors to the right, in powers of ten, the metric upwards from 0."""
+    text, faint, java, ours = colours
+    width, height = 40 + len(panels) * (_PANEL + 40), _PLOT + 90
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'font-family="system-ui, sans-serif" font-size="13">',
+        f'<rect x="40" y="6" width="11" height="11" fill="{java}"/>',
+        f'<text x="57" y="16" fill="{faint}">Java Connect</text>',
+        f'<rect x="162" y="6" width="11" height="11" fill="{ours}"/>',
+        f'<text x="179" y="16" fill="{faint}">kconnect, by the number of idle connectors</text>',
+    ]
+    for number, panel in enumerate(panels):
+        left, top = 40 + number * (_PANEL + 40), 56
+        counts = [count for count, _ in panel.ours]
+        most = max(value for _, value in (*panel.java, *panel.ours))
+        across = _scale(math.log(counts[0]), math.log(counts[-1]), _PANEL - 40)
+        parts.append(f'<text x="{left}" y="{top - 14}" fill="{text}">{escape(panel.title)}</text>')
+        parts.append(f'<path d="M{left} {top + _PLOT}h{_PANEL}" stroke="{faint}" stroke-width="1"/>')
+        for count in counts:
+            at = f'x="{left + across(math.log(count)):.0f}" y="{top + _PLOT + 18}" text-anchor="middle"'
+            parts.append(f'<text {at} fill="{faint}">{count:,}</text>')
+        for points, colour in ((panel.java, java), (panel.ours, ours)):
+            places = [(left + across(math.log(count)), top + _PLOT * (1 - value / most)) for count, value in points]
+            line = " ".join(f"{x:.0f},{y:.0f}" for x, y in places)
+            parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+            parts += (f'<circle cx="{x:.0f}" cy="{y:.0f}" r="3.5" fill="{colour}"/>' for x, y in places)
+            (x, y), (_, value) = places[-1], points[-1]
+            parts.append(
+                f'<text x="{x + 8:.0f}" y="{y + (4 if colour is ours else -8):.0f}" fill="{text}">{value:,.4g}</text>'
+            )
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _scale(least: float, most: float, length: float) -> Callable[[float], float]:
+    return lambda value: length * (value - least) / (most - least)
+
+
+def drawn_bars(bars: list[Bar], colours: tuple[str, str, str, str]) -> str:
     """The chart as SVG: two bars a kind of work, with their numbers and how many times as fast ours is."""
     text, faint, java, ours = colours
     longest = max(max(bar.java, bar.ours) for bar in bars)
@@ -78,10 +151,18 @@ def drawn(bars: list[Bar], colours: tuple[str, str, str, str]) -> str:
 
 
 def _rates(page: str) -> Iterator[tuple[str, float, float]]:
+    for case, metric, java, ours in _cells(page):
+        if metric.startswith("records/s (") and "-" not in (java, ours):
+            yield case, _number(java), _number(ours)
+
+
+def _cells(page: str) -> Iterator[tuple[str, str, str, str]]:
+    """Case, metric, Java's cell and ours, of each row that the bench has printed."""
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 5 and cells[1].startswith("records/s (") and "-" not in (cells[2], cells[3]):
-            yield cells[0], _number(cells[2]), _number(cells[3])
+        if len(cells) == 5:
+            case, metric, java, ours, _ratio = cells
+            yield case, metric, java, ours
 
 
 def _number(cell: str) -> float:
@@ -89,10 +170,17 @@ def _number(cell: str) -> float:
     return float(cell.partition(" ")[0].replace(",", ""))
 
 
-CHARTS: Final = {_ROOT / "docs" / "images" / f"speed-{name}.svg": colours for name, colours in _COLOURS.items()}
-"""Each file of the chart, and its colours."""
+def charts(page: str) -> dict[Path, str]:
+    """Each file of the charts, and what is in it."""
+    bars, panels = bars_of(page), panels_of(page)
+    images = _ROOT / "docs" / "images"
+    made = {}
+    for name, colours in _COLOURS.items():
+        made[images / f"speed-{name}.svg"] = drawn_bars(bars, colours)
+        made[images / f"scale-{name}.svg"] = drawn_panels(panels, colours)
+    return made
 
 
 if __name__ == "__main__":
-    for file, colours in CHARTS.items():
-        file.write_text(drawn(bars_of(_PAGE.read_text("utf-8")), colours), "utf-8")
+    for file, drawn in charts(_PAGE.read_text("utf-8")).items():
+        file.write_text(drawn, "utf-8")

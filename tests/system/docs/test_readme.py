@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.chart import CHARTS, bars_of, drawn
+from bench.chart import charts
 from kit import architecture_drawing
 from kit.cli import cli_env
 from kit.documents import Step, blocks_of, run_page
@@ -40,10 +40,9 @@ def test_the_readme_fits_three_screens() -> None:
     assert len(_README.splitlines()) <= 220
 
 
-def test_the_chart_of_speed_shows_the_metrics_of_its_page() -> None:
-    bars = bars_of((ROOT / "docs/benchmarks.md").read_text("utf-8"))
-    for file, colours in CHARTS.items():
-        assert file.read_text("utf-8") == drawn(bars, colours), f"`python tests/bench/chart.py` makes {file.name} anew"
+def test_the_charts_show_the_metrics_of_their_page() -> None:
+    for file, drawn in charts((ROOT / "docs/benchmarks.md").read_text("utf-8")).items():
+        assert file.read_text("utf-8") == drawn, f"`python tests/bench/chart.py` makes {file.name} anew"
 
 
 @pytest.mark.parametrize("page", architecture_drawing.COLOURS)
