@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.admin.direct.access import InternalTopic
+from kconnect.admin.direct.access import ClusterAccess, InternalTopic
+from kconnect.admin.direct.edit.replicas import place_replicas
 from kconnect.admin.direct.read.reader import ClusterReader
+from kconnect.errors import ConnectError
 from kconnect.model import RunState
 from kconnect.runtime.kafka import KafkaAdmin
 from kconnect_cli.app import run
 from kit.broker_cluster import NodeOfCluster, broker_cluster
+from kit.guarded_broker import login_of
+from kit.secure_broker import STORE_PASSWORD, SecureBroker, scram
+from kit.shared_broker import SharedBroker
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
@@ -113,3 +118,28 @@ def test_with_two_of_three_brokers_it_gets_two_and_what_is_lost_is_said(
     assert f"all that there are of partition {', '.join(map(str, lost))} are on broker {dead}, not up" in said
     assert f"which is on broker {place}, to have it on {place}," in connect("config", "repair", "--yes")[1]
     assert {*places(cluster, InternalTopic.CONFIG)[0]} == {1, 2, 3} - {dead}
+
+
+def test_without_the_right_the_command_that_grants_it_is_named(broker: SharedBroker, topic: str) -> None:
+    access = ClusterAccess({"bootstrap.servers": broker.guarded, **login_of("editor")}, 20.0)
+    with KafkaAdmin(access.clients().admin, "test") as admin, pytest.raises(ConnectError) as refused:
+        place_replicas(access, admin, topic, {0: (1,)})
+    assert str(refused.value) == f"Topic {topic} gets no replicas: User:editor lacks ALTER on the cluster"
+    assert "--operation Alter --cluster" in (refused.value.hint or "")
+
+
+def test_the_request_goes_over_tls_with_a_login(secure: SecureBroker, topic: str, tmp_path: Path) -> None:
+    settings = {
+        "bootstrap.servers": secure.scram,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": scram(),
+        "ssl.truststore.location": str(secure.authority.pkcs12(tmp_path / "trust.p12")),
+        "ssl.truststore.password": STORE_PASSWORD,
+        "ssl.truststore.type": "PKCS12",
+    }
+    access = ClusterAccess(settings, 20.0)
+    with KafkaAdmin(access.clients().admin, "test") as admin:
+        place_replicas(access, admin, topic, {0: (1,)})
+        with pytest.raises(ConnectError, match="of partition 0 INVALID_REPLICA_ASSIGNMENT, "):
+            place_replicas(access, admin, topic, {0: (1, 7)})
