@@ -186,8 +186,14 @@ def test_a_worker_of_ours_shows_it_for_java_workers_of_its_group(broker: DevBrok
                 return True
 
             eventually(both, 60, "the page has the lag of both")
-            history = json.loads(urllib.request.urlopen(f"{worker.url}/admin/history?cluster=true").read())
-            reported = [name for name, line in history["connectors"].items() if line["lag"] is not None]
-            assert len(reported) == 1, "the worker itself tells that of its own"
+
+            def one() -> bool:
+                with urllib.request.urlopen(f"{worker.url}/admin/history?cluster=true", timeout=60) as answer:
+                    lines = json.load(answer)["connectors"]
+                assert len([name for name, line in lines.items() if line["lag"] is not None]) == 1, lines
+                return True
+
+            # It looks twice a minute, and takes a sample of what it knows every ten seconds
+            eventually(one, 90, "the worker itself reports that of its own")
     finally:
         cluster.java.stop()
