@@ -25,13 +25,11 @@ from kconnect.logs.timeline import note_step
 from kconnect.runtime.herder.interface import ExecutorInfo, RuntimeInfo
 from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
-from kconnect.spark.conf import SLOT_POOL, executors_python, spark_conf, starts_our_daemon
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
 from kconnect.spark.jvm_archive import make_archive_in_background, spark_archive
-from kconnect.spark.local_cores import LocalCores
-from kconnect.spark.master import await_master, warn_while_queued
+from kconnect.spark.master import LocalCores, await_master, warn_while_queued
 from kconnect.spark.processes import await_end, birth, session_members
-from kconnect.spark.settings import SparkSettings
+from kconnect.spark.settings import SLOT_POOL, SparkSettings, executors_python, spark_conf, starts_our_daemon
 from kconnect.spark.shipping import pack, package_turn, shipments
 from kconnect.spark.slot_spec import SlotSpec
 from kconnect.spark.waiting_daemon import WaitingDaemon

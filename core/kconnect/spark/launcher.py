@@ -20,6 +20,7 @@ from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.cluster import slot_group
 from kconnect.spark.event_relay import EventRelay
+from kconnect.spark.executors import SlotTarget, UnreachableSlots
 from kconnect.spark.known_slots import KnownSlots
 from kconnect.spark.memory_watch import MemoryWatch
 from kconnect.spark.messages import (
@@ -48,9 +49,7 @@ from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
 from kconnect.spark.slot_scaling import Look, Move
 from kconnect.spark.slot_spec import TallyAddress
-from kconnect.spark.slot_target import SlotTarget, UnreachableSlots
-from kconnect.spark.task_stops import TaskMoves, TaskStops
-from kconnect.spark.task_table import TaskTable
+from kconnect.spark.task_table import TaskMoves, TaskStops, TaskTable
 
 log = logging.getLogger(__name__)
 

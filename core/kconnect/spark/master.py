@@ -1,4 +1,4 @@
-"""Whether a cluster accepts the application: its master answers, and resources are allocated.
+"""Whether a cluster accepts the application, its master and its resources; and the cores of a local master.
 
 We check and report it ourselves: Spark stays silent for a minute about a standalone master that is down, and never
 mentions a full YARN queue.
@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from kconnect.errors import EnvironmentProblemError
 
@@ -94,3 +95,42 @@ def _problems(addresses: Sequence[tuple[str, int]], timeout_s: float) -> Mapping
         else:
             return {}
     return problems
+
+
+class LocalCores:
+    """Adds as many cores as slots have run at one time beyond those that it was started for. Threads: any.
+
+    Spark takes the number of a local master's cores at its start, when nobody knows how many connectors will want slots
+    of their own or what load will come, and queries would use any in reserve. In the JVM a slot is a thread that waits:
+    its core costs nothing. One whose slot has ended is kept for the next, and queries may use it meanwhile.
+    """
+
+    def __init__(self, slots: int) -> None:
+        """`slots`: for how many Spark was started."""
+        self._lock = threading.Lock()  # guards both
+        self._cores = slots
+        self._taken: set[int] = set()
+
+    def take(self, slot: int, context: Any) -> None:
+        """See that Spark has a core for this slot."""
+        with self._lock:
+            self._taken.add(slot)
+            is_lacking = len(self._taken) > self._cores
+            self._cores += is_lacking
+        if is_lacking:
+            _add_core(context)
+
+    def give_back(self, slot: int) -> None:
+        """The slot's job has ended, if it had a core."""
+        with self._lock:
+            self._taken.discard(slot)
+
+
+def _add_core(context: Any) -> None:
+    """Have the local scheduler free a core. Source: o.a.spark.scheduler.local.LocalEndpoint (Spark 4).
+
+    It frees one for each task that is said to have ended, and looks for no task of that number.
+    """
+    jvm = context._jvm
+    finished = jvm.org.apache.spark.TaskState.FINISHED()
+    context._jsc.sc().schedulerBackend().statusUpdate(-1, finished, jvm.java.nio.ByteBuffer.allocate(0))

@@ -1,4 +1,7 @@
-"""Parents, descendants and sessions of processes, from the operating system alone."""
+"""Processes as the operating system tells of them, without a library: parents, descendants, sessions, cores, threads.
+
+Which cores this process may use and how much of them its threads want is known on Linux alone.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+from kconnect.model import TaskId
 
 _HAS_PROC = Path("/proc/self/stat").exists()
 
@@ -103,3 +108,66 @@ def _all_pids() -> list[int]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     return [int(line) for line in answer.stdout.split()]
+
+
+class ProcessCores:
+    """The cores of a slot that is a connector's own. One owner."""
+
+    def __init__(self, slot: int) -> None:
+        self._slot = slot
+        self._kept: int | None = None
+        self._all = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+    def keep_to(self, cores: int | None) -> None:
+        """Use so many cores from now on, None: all; processes that it starts later do as well.
+
+        Slots begin at the core of their number, so that two of one core each get different ones.
+        """
+        if cores == self._kept or not self._all:
+            return
+        self._kept = cores
+        count = len(self._all)
+        chosen = {self._all[(self._slot + number) % count] for number in range(min(cores or count, count))}
+        for thread in Path("/proc/self/task").iterdir():  # a thread that starts meanwhile has its starter's
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.sched_setaffinity(int(thread.name), chosen)
+
+
+_THREADS = Path("/proc/self/task")
+# On a busy machine a thread that wakes up for a moment waits longer than it runs, though it keeps up with its work. One
+# that never sleeps gets a fifth of a core at least, unless there are more than five of them on each.
+_MOST_WAIT = 4
+
+
+class ThreadDemand:
+    """One owner. Where the system does not say it, as on macOS, it is not known."""
+
+    def __init__(self) -> None:
+        self._at_s = time.monotonic()
+        self._before = _counts()
+
+    def look(self, tasks: Mapping[TaskId, int]) -> tuple[float, dict[TaskId, float]] | None:
+        """Percent of a core since the last look, of all threads and of these, by the system's number of each."""
+        at_s, now = time.monotonic(), _counts()
+        before, self._before = self._before, now
+        passed_s, self._at_s = at_s - self._at_s, at_s
+        if not now or passed_s <= 0:
+            return None
+        shares = {}
+        for thread, (ran, waited) in now.items():
+            earlier = before.get(thread, (0, 0))
+            used = ran - earlier[0]
+            shares[thread] = (used + min(waited - earlier[1], _MOST_WAIT * used)) / passed_s / 1e7
+        by_task = {task: shares.get(thread, 0.0) for task, thread in tasks.items()}
+        return sum(shares.values()), {task: share for task, share in by_task.items() if share >= 1}
+
+
+def _counts() -> dict[int, tuple[int, int]]:
+    """By thread, for how many nanoseconds it has run, and was ready to and did not: it waited for a core."""
+    found = {}
+    with contextlib.suppress(FileNotFoundError):  # no Linux
+        for thread in _THREADS.iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError, ValueError):  # it has ended; no such counts
+                ran, waited, _ = (thread / "schedstat").read_text().split()
+                found[int(thread.name)] = int(ran), int(waited)
+    return found

@@ -45,10 +45,9 @@ from kconnect.spark.messages import (
     TasksStopped,
     TaskTopic,
 )
-from kconnect.spark.process_cores import ProcessCores
+from kconnect.spark.processes import ProcessCores, ThreadDemand
 from kconnect.spark.slot_io import LinkLogHandler, StdoutForwarder, borrow_stdin
 from kconnect.spark.slot_spec import SlotSpec
-from kconnect.spark.thread_demand import ThreadDemand
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ import yaml
 
 from kconnect.java.compat.properties import parse_properties
 from kconnect.runtime.config.worker_config import DistributedConfig
-from kconnect.spark.conf import spark_conf
-from kconnect.spark.settings import SparkSettings
+from kconnect.spark.settings import SparkSettings, spark_conf
 from kit.documents import blocks_of
 from kit.places import ROOT
 from kit.spark_classes import SparkClasses, spark_classes

@@ -12,13 +12,14 @@ from kconnect.spark.executors import (
     Executor,
     Homes,
     RunningSlot,
+    SlotTarget,
+    UnreachableSlots,
     executors_of,
     expected_slots,
     registration_wait_s,
     usable_slots,
 )
 from kconnect.spark.settings import SparkSettings
-from kconnect.spark.slot_target import SlotTarget, UnreachableSlots
 
 STANDALONE = {"spark.master": "spark://m:7077"}
 YARN = {"spark.master": "yarn"}

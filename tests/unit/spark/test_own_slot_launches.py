@@ -10,7 +10,7 @@ import sys
 from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec
 from kconnect.spark.messages import Heartbeat, Hello
 from kconnect.spark.ports import memory_on_this_host
-from kconnect.spark.process_cores import ProcessCores
+from kconnect.spark.processes import ProcessCores
 from kit.memory_spark import MemorySpark
 from kit.waiting import eventually
 from unit.spark.test_launcher import World, launched, spec
@@ -143,7 +143,7 @@ def test_memory_of_a_process_on_this_host_is_known_until_it_ends() -> None:
 
 _BOUND = """
 import os, threading
-from kconnect.spark.process_cores import ProcessCores
+from kconnect.spark.processes import ProcessCores
 before = os.sched_getaffinity(0)
 stop = threading.Event()
 thread = threading.Thread(target=stop.wait)

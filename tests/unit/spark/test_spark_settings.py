@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.spark.conf import spark_conf
-from kconnect.spark.settings import SparkSettings, own_cores
+from kconnect.spark.settings import SparkSettings, own_cores, spark_conf
 
 FOLDER = Path("folder")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from kconnect.model import TaskId
-from kconnect.spark.thread_demand import ThreadDemand
+from kconnect.spark.processes import ThreadDemand
 
 BUSY, IDLE = TaskId("busy", 0), TaskId("idle", 0)
 
