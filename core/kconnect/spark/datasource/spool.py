@@ -1,7 +1,7 @@
 """The spool of a stream: Arrow files with what was polled, on a disk or in a store that driver and executors share.
 
 A file is complete when it is named in Spark's offset, and is never written again. It is removed once Spark has
-committed its batch. Losing one is no loss of records: they are polled again (planner.py).
+committed its batch. Losing one is no loss of records: they are polled again (stream_reader.py).
 """
 
 from __future__ import annotations

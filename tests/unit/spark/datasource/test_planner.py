@@ -15,9 +15,9 @@ from kconnect.api import SourceConnector
 from kconnect.errors import ConnectError
 from kconnect.spark.datasource.columns import Columns
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
-from kconnect.spark.datasource.planner import StreamPlanner
 from kconnect.spark.datasource.positions import Positions
 from kconnect.spark.datasource.source_task import read_to_end
+from kconnect.spark.datasource.stream_reader import StreamPlanner
 from kit.ports import free_port
 from kit.waiting import eventually
 
@@ -134,7 +134,7 @@ def test_a_source_that_no_longer_leads_to_the_offset_is_reported_and_not_guessed
     query.crash()
     shutil.rmtree(query.spool)
     query.file.write_text("something else\n")
-    monkeypatch.setattr("kconnect.spark.datasource.planner._REPLAY_IDLE_S", 0.1)
+    monkeypatch.setattr("kconnect.spark.datasource.stream_reader._REPLAY_IDLE_S", 0.1)
     with pytest.raises(
         ConnectError, match=r"Batch 1 cannot be repeated: it had 50 rows, and the source now gives 1 and does not"
     ):

@@ -13,8 +13,8 @@ import pytest
 from kconnect.api import ConfigDef, RecordMetadata, RetriableError, SourceConnector, SourceRecord, SourceTask
 from kconnect.spark.datasource.columns import Columns
 from kconnect.spark.datasource.connector import ConnectorOfFormat
-from kconnect.spark.datasource.planner import StreamPlanner
 from kconnect.spark.datasource.source_task import read_to_end
+from kconnect.spark.datasource.stream_reader import StreamPlanner
 from kit.waiting import eventually, stays
 
 _COLUMNS = Columns(pa.schema([pa.field("value", pa.string())]), is_record=True)

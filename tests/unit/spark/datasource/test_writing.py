@@ -13,9 +13,9 @@ from kconnect.errors import ConflictError, ConnectError, TimedOutError
 from kconnect.model import TopicPartition
 from kconnect.spark.datasource import rows_as_topic
 from kconnect.spark.datasource.connector import ConnectorOfFormat
+from kconnect.spark.datasource.format import RowsWrite
 from kconnect.spark.datasource.rows_as_topic import Span
 from kconnect.spark.datasource.sink_rows import SinkLayout
-from kconnect.spark.datasource.writers import RowsWrite
 
 
 class KeepsOffsets(SinkTask):
