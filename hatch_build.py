@@ -20,9 +20,9 @@ class JavaProgramHook(BuildHookInterface[Any]):
         if version == "editable":
             return
         sys.path.insert(0, str(Path(self.root) / "core"))
-        from kconnect.java.compiler import compile_jar
         from kconnect.java.installed import find_java
         from kconnect.java.kafka_jars import JarSet
+        from kconnect.java.plugins.program import compile_jar
 
         self._made = tempfile.TemporaryDirectory(prefix="kconnect-build-")
         jar = Path(self._made.name) / "host.jar"

@@ -17,8 +17,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from kconnect_cli.exits import INTERRUPTED, READER_GONE
-from kconnect_cli.options.command_group import CommandGroup
-from kconnect_cli.options.plain_values import HELP_OPTIONS, use_plain_values
+from kconnect_cli.options.command_group import HELP_OPTIONS, CommandGroup, use_plain_values
 from kconnect_cli.processes.signals import interrupts_raise
 from kconnect_cli.session import (
     CaFile,

@@ -23,7 +23,7 @@ from kconnect.runtime.herder.decisions.events import (
 from kconnect.runtime.herder.decisions.facts import HerderTimes
 from kconnect.runtime.herder.decisions.instructions import Instruction, Write
 from kconnect.runtime.herder.decisions.machine import HerderState
-from kconnect.runtime.herder.decisions.mismatch_rules import OwnSettings
+from kconnect.runtime.herder.decisions.membership_rules import OwnSettings
 from kconnect.runtime.herder.decisions.requests import Request
 from kconnect.runtime.herder.membership import Joining
 from kconnect.runtime.storage.config_store import TopicConfigStore

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 
 from kconnect.files.folders import cache_folder
-from kconnect.java.compiler import compile_once
 from kconnect.java.devbroker import JarSet, find_java
+from kconnect.java.plugins.program import compile_once
 
 __all__ = ["compiled"]
 

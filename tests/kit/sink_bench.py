@@ -16,6 +16,7 @@ from typing import Any, cast
 from kconnect.api import RecordBatch, SinkRecord, SinkTask, SinkTaskContext
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.clock import ManualClock
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec, TopicPartition
 from kconnect.runtime.metrics import PluginMetricsRegistry
@@ -30,7 +31,6 @@ from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.runtime.pipeline.stages import StageError, TransformChain
 from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
-from kconnect.testing.manual_clock import ManualClock
 from kit.memory_consumer import MemoryConsumer, MemoryPartitions
 from kit.pipeline_host import MemoryOffsets
 

@@ -24,8 +24,7 @@ from kconnect.runtime.pipeline.java_chain import JavaPolls
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
-from kconnect.runtime.pipeline.source import SourceLoop, SourceParts
-from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
+from kconnect.runtime.pipeline.source import SourceCalls, SourceContext, SourceLoop, SourceParts
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.stages import RaiseAlways, TransformChain, TransformStep
 from kconnect.runtime.pipeline.task_hooks import TaskHooks

@@ -11,13 +11,13 @@ from __future__ import annotations
 import random
 from concurrent.futures import Future
 
+from kconnect.clock import ManualClock
 from kconnect.errors import RetriableError
 from kconnect.model import LogPosition, LogRecord, RunState, TaskId
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
 from kconnect.runtime.herder.cluster.status_watch import StatusKeeper
 from kconnect.runtime.storage.status_store import TopicStatusStore
 from kconnect.runtime.storage.status_topic import StoredStatus, Subject
-from kconnect.testing.manual_clock import ManualClock
 from kit.status_judge import StatusJudge, read_status
 
 SUBJECTS: tuple[Subject, ...] = ("c", "d", TaskId("c", 0), TaskId("c", 1), TaskId("d", 0))

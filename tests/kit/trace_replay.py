@@ -20,7 +20,7 @@ from kconnect.runtime.herder.decisions import (
     facts,
     failures,
     instructions,
-    mismatch_rules,
+    membership_rules,
     mismatches,
     request_signatures,
     requests,
@@ -40,7 +40,7 @@ _MODULES = (
         mismatches,
         instructions,
         auto_restarts,
-        mismatch_rules,
+        membership_rules,
         request_signatures,
         requests,
         writes,
@@ -102,7 +102,7 @@ def decoded(value: Any) -> Any:
 
 
 def _object(name: str, value: Mapping[str, Any]) -> Any:
-    kind = _TYPES.get(name) or getattr(mismatch_rules, name)
+    kind = _TYPES.get(name) or getattr(membership_rules, name)
     assert is_dataclass(kind)
     made = object.__new__(kind)
     given = {key: decoded(each) for key, each in value.items() if key != "type"}

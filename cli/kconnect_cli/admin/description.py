@@ -187,7 +187,7 @@ def _changes(session: CliSession, name: str, notes: list[str]) -> list[dict[str,
         notes.append("Last changes are in the config topic: --worker FILE or --bootstrap-servers shows them too.")
         return None
     from kconnect.admin.direct.access import InternalTopic
-    from kconnect.admin.direct.history.config_history import config_history, history_to_json
+    from kconnect.admin.direct.history.connector_history import config_history, history_to_json
     from kconnect.admin.direct.read.installed_plugins import secret_masks
     from kconnect.admin.direct.read.reader import ClusterReader
 

@@ -38,7 +38,7 @@ from kconnect_cli.settings.spelling import Strict, check_settings
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess
-    from kconnect.admin.direct.history.config_history import ConfigVersion
+    from kconnect.admin.direct.history.connector_history import ConfigVersion
     from kconnect.admin.direct.read.secret_masks import SecretMasks
 
 
@@ -267,8 +267,8 @@ def diff(
 ) -> None:
     """Show what changed from one version to another, or to the current one; by default since the previous."""
     session = session_of(ctx)
-    from kconnect.admin.direct.history.config_history import the_previous, the_version
     from kconnect.admin.direct.history.config_rows import masks_of, versions_of
+    from kconnect.admin.direct.history.connector_history import the_previous, the_version
 
     access = cluster_of(session).access()
     versions = versions_of(access, name)
@@ -293,8 +293,8 @@ def rollback(
     Refused if somebody changed the connector meanwhile. With --direct it is written to the config topic.
     """
     session = session_of(ctx)
-    from kconnect.admin.direct.history.config_history import restorable, the_previous, the_version
     from kconnect.admin.direct.history.config_rows import masks_of, versions_of
+    from kconnect.admin.direct.history.connector_history import restorable, the_previous, the_version
 
     access = cluster_of(session).access()
     versions = versions_of(access, name)

@@ -41,7 +41,7 @@ def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
 
 def part_of(row: Row) -> PartView:
     """What a row reports; rows of an array without `task` are tasks, known by `id`."""
-    from kconnect.client.response_json import as_task_state  # the client is loaded where somebody is asked
+    from kconnect.client.answers import as_task_state  # the client is loaded where somebody is asked
 
     number = row.get("task", row.get("id"))
     return PartView(number, as_task_state({**row, "id": number}))

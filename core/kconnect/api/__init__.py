@@ -20,12 +20,12 @@ from kconnect.api.connector import (
     SourceConnector,
     SourceConnectorContext,
 )
-from kconnect.api.converter import Converter, HeaderConverter
 from kconnect.api.headers import ConnectHeaders, Header, Headers
 from kconnect.api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
 from kconnect.api.schema import Field, Schema, SchemaAndValue, Struct
 from kconnect.api.schema_builder import SchemaBuilder
 from kconnect.api.schema_types import Type
+from kconnect.api.stages import Converter, HeaderConverter, Predicate, Transformation
 from kconnect.api.task import (
     ErrantRecordReporter,
     ErrantRecordsError,
@@ -39,7 +39,6 @@ from kconnect.api.task import (
     TransactionBoundary,
     TransactionContext,
 )
-from kconnect.api.transform import Predicate, Transformation
 from kconnect.clock import Backoff
 from kconnect.errors import (
     ConfigError,
@@ -54,24 +53,22 @@ from kconnect.model import ConnectorType, TopicPartition
 
 if TYPE_CHECKING:
     from kconnect.api.abstract_config import AbstractConfig
-    from kconnect.api.config_key import Config, ConfigKey, ConfigValue
-    from kconnect.api.config_parse import Password
-    from kconnect.api.config_provider import ConfigChangeCallback, ConfigData, ConfigProvider
-    from kconnect.api.configdef import ConfigDef
-    from kconnect.api.connector import ConnectorUtils
-    from kconnect.api.interceptor import (
+    from kconnect.api.client_plugins import (
+        ClientType,
+        ConnectorClientConfigOverridePolicy,
+        ConnectorClientConfigRequest,
         ConsumerInterceptor,
         ConsumerRecord,
         OffsetAndMetadata,
         ProducerInterceptor,
         ProducerRecord,
     )
+    from kconnect.api.config_key import Config, ConfigKey, ConfigValue
+    from kconnect.api.config_parse import Password
+    from kconnect.api.config_provider import ConfigChangeCallback, ConfigData, ConfigProvider
+    from kconnect.api.configdef import ConfigDef
+    from kconnect.api.connector import ConnectorUtils
     from kconnect.api.logical import Date, Decimal, Time, Timestamp
-    from kconnect.api.override_policy import (
-        ClientType,
-        ConnectorClientConfigOverridePolicy,
-        ConnectorClientConfigRequest,
-    )
     from kconnect.api.plugin_metrics import (
         ConnectPlugin,
         MetricName,
@@ -180,7 +177,7 @@ __all__ = [
 
 _LAZY = {
     "AbstractConfig": "abstract_config",
-    "ClientType": "override_policy",
+    "ClientType": "client_plugins",
     "Config": "config_key",
     "ConfigChangeCallback": "config_provider",
     "ConfigData": "config_provider",
@@ -192,22 +189,22 @@ _LAZY = {
     "ConnectPlugin": "plugin_metrics",
     "ConnectRestExtension": "rest_extension",
     "ConnectRestExtensionContext": "rest_extension",
-    "ConnectorClientConfigOverridePolicy": "override_policy",
-    "ConnectorClientConfigRequest": "override_policy",
+    "ConnectorClientConfigOverridePolicy": "client_plugins",
+    "ConnectorClientConfigRequest": "client_plugins",
     "ConnectorHealth": "rest_extension",
     "ConnectorUtils": "connector",
-    "ConsumerInterceptor": "interceptor",
-    "ConsumerRecord": "interceptor",
+    "ConsumerInterceptor": "client_plugins",
+    "ConsumerRecord": "client_plugins",
     "Date": "logical",
     "Decimal": "logical",
     "HealthState": "rest_extension",
     "MetricName": "plugin_metrics",
     "Monitorable": "plugin_metrics",
-    "OffsetAndMetadata": "interceptor",
+    "OffsetAndMetadata": "client_plugins",
     "Password": "config_parse",
     "PluginMetrics": "plugin_metrics",
-    "ProducerInterceptor": "interceptor",
-    "ProducerRecord": "interceptor",
+    "ProducerInterceptor": "client_plugins",
+    "ProducerRecord": "client_plugins",
     "RestRequest": "rest_extension",
     "RestResponse": "rest_extension",
     "SchemaProjector": "projection",

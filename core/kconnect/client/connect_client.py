@@ -8,11 +8,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kconnect.client.access import ClientAccess
-from kconnect.client.exchange import Exchange
-from kconnect.client.metrics_text import Sample, samples_of
-from kconnect.client.outage import Outage
-from kconnect.client.patience import Patience
-from kconnect.client.response_json import (
+from kconnect.client.answers import (
+    Sample,
     as_conditions,
     as_info,
     as_infos,
@@ -25,7 +22,11 @@ from kconnect.client.response_json import (
     as_statuses,
     as_task_infos,
     as_task_state,
+    samples_of,
 )
+from kconnect.client.exchange import Exchange
+from kconnect.client.outage import Outage
+from kconnect.client.patience import Patience
 from kconnect.client.transport import FailoverTransport, Transport, checked_url, worker_exchange
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import NoRouteError

@@ -2,6 +2,6 @@
 
 May be imported by every floor above: `builtin` takes `compat` alone. Imports `api`, `client`, `files` and `logs`. Begin
 with `plugins/`, which runs Java's plugins; `compat/` imitates Java (Jackson, hash order, key stores, properties),
-`devbroker/` runs a broker and a schema registry for development, `maven.py`, `installed.py`, `compiler.py`, `archives/`
-and `kafka_jars/` find, fetch and start what they need.
+`devbroker/` runs a broker and a schema registry for development, `maven.py`, `installed.py`, `archives/` and
+`kafka_jars.py` find, fetch and start what they need.
 """

@@ -1,4 +1,4 @@
-"""What Spark's runtime reads from the worker's properties, `spark.*` and `kconnect.*`, and what Spark is started with."""
+"""What Spark's runtime reads from a worker's properties, `spark.*` and `kconnect.*`, and what Spark is started with."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kconnect.clock import ManualClock
     from kconnect.testing.errant_records import ErrantRecord
-    from kconnect.testing.manual_clock import ManualClock
     from kconnect.testing.memory_log import MemoryLog, MemoryRecord
     from kconnect.testing.sink_harness import SinkHarness
     from kconnect.testing.source_harness import SourceHarness
@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ErrantRecord": "errant_records",
-    "MemoryRecord": "memory_log",
-    "ManualClock": "manual_clock",
-    "MemoryLog": "memory_log",
-    "SinkHarness": "sink_harness",
-    "SourceHarness": "source_harness",
-    "ThreadLauncher": "thread_launcher",
+    "ErrantRecord": "kconnect.testing.errant_records",
+    "MemoryRecord": "kconnect.testing.memory_log",
+    "ManualClock": "kconnect.clock",
+    "MemoryLog": "kconnect.testing.memory_log",
+    "SinkHarness": "kconnect.testing.sink_harness",
+    "SourceHarness": "kconnect.testing.source_harness",
+    "ThreadLauncher": "kconnect.testing.thread_launcher",
 }
 
 
@@ -42,6 +42,6 @@ def __getattr__(name: str) -> Any:  # the module's own attribute, of whatever ki
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
+    value = getattr(import_module(module), name)
     globals()[name] = value
     return value

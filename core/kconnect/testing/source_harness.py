@@ -30,7 +30,7 @@ from kconnect.runtime.pipeline.offset_updates import updated_offsets, updates_of
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.polled import Polled, SourceConversion, checked_poll
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S
-from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
+from kconnect.runtime.pipeline.source import SourceCalls, SourceContext
 from kconnect.runtime.storage.offset_store import MemoryOffsetStore
 from kconnect.runtime.storage.offset_values import (
     CommittedOffsets,

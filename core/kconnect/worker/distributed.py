@@ -251,7 +251,7 @@ class ClusterStores:
     def __init__(self, config: DistributedConfig, witness: Witness | None = None) -> None:
         """`witness`: whether Kafka answers, as somebody else knows it."""
         from kconnect.runtime.kafka.admin import KafkaAdmin
-        from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
+        from kconnect.runtime.kafka.atomic_writers import KafkaExclusiveWriter
 
         worker, base = config.originals, client_id_base(config)
         self._specs = internal_topic_specs(config)

@@ -49,9 +49,9 @@ from kconnect.runtime.metrics import Moves
 from kconnect.runtime.metrics.history import History
 from kconnect.runtime.plugins import PluginRegistry, worker_variables
 from kconnect.runtime.storage import OffsetStore
+from kconnect.runtime.webhooks.worker_webhooks import WorkerWebhooks
 from kconnect.worker.kafka_availability import KafkaAvailability
 from kconnect.worker.startup_errors import EXIT_WORKER, exit_code
-from kconnect.worker.webhook_parts import WorkerWebhooks
 
 if TYPE_CHECKING:
     from kconnect.runtime.rest import RestServer

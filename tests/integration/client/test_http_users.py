@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.admin.preflight.outside import registry_probes
+from kconnect.admin.preflight.checks import registry_probes
 from kconnect.admin.preflight.probe import run
 from kconnect.admin.preflight.results import Verdict
 from kconnect.api import ConfigDef, RetriableError

@@ -24,7 +24,7 @@ from kconnect.api import (
     Timestamp,
     TopicPartition,
 )
-from kconnect.builtin.connectors.tables.compaction import Compaction
+from kconnect.builtin.connectors.tables.open_table import Compaction
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.testing import SinkHarness
 from kconnect.testing.sink_chain import SinkChain

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.client.metrics_text import samples_of
+from kconnect.client.answers import samples_of
 from kconnect.runtime.metrics import Reading, prometheus_text
 from kconnect.runtime.metrics.catalogue import CATALOGUE
 

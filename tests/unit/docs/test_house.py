@@ -120,5 +120,5 @@ def test_http_is_spoken_in_one_place() -> None:
     assert speaking == {
         "kconnect/client/http_exchange.py",
         "kconnect/client/http_failures.py",
-        "kconnect/builtin/connectors/tables/iceberg_catalog.py",  # puts a deadline into pyiceberg's own session
+        "kconnect/builtin/connectors/tables/iceberg_table.py",  # puts a deadline into pyiceberg's own session
     }

@@ -30,7 +30,7 @@ _INSTEAD = {
     rf"(?:\{{(?![A-Z_]+\}})[^}}:']*(?::,?d?)?\}}|%[ds]) (?:{_NOUNS})\b(?! of \{{|/s|[.=])": "pluralize(..)",
 }
 # Where a number before a word is no count of it, or is Java's own message
-_NOT_COUNTED = {"connector_entry.py", "quickstart.py", "config_history.py", "reader.py", "health.py"}
+_NOT_COUNTED = {"connector_entry.py", "quickstart.py", "connector_history.py", "reader.py", "health.py"}
 
 
 def messages() -> Iterator[tuple[str, str]]:

@@ -46,7 +46,7 @@ def config_history_of(
     session = session_of(ctx)
     options = cluster_of(session)
     from kconnect.admin.direct.access import InternalTopic
-    from kconnect.admin.direct.history.config_history import config_history, history_to_json
+    from kconnect.admin.direct.history.connector_history import config_history, history_to_json
     from kconnect.admin.direct.read.installed_plugins import secret_masks
 
     seen: set[str] = set()
@@ -70,7 +70,7 @@ def status_history_of(ctx: typer.Context, name: Name) -> None:
     session = session_of(ctx)
     options = cluster_of(session)
     from kconnect.admin.direct.access import InternalTopic
-    from kconnect.admin.direct.history.state_history import status_history, step_to_json
+    from kconnect.admin.direct.history.connector_history import status_history, step_to_json
 
     seen: set[str] = set()
     steps = status_history(_records(options, InternalTopic.STATUS, seen), name)
@@ -82,7 +82,7 @@ def offset_history_of(ctx: typer.Context, name: Name) -> None:
     session = session_of(ctx)
     options = cluster_of(session)
     from kconnect.admin.direct.access import InternalTopic
-    from kconnect.admin.direct.history.state_history import offset_history, step_to_json
+    from kconnect.admin.direct.history.connector_history import offset_history, step_to_json
 
     seen: set[str] = set()
     steps = offset_history(_records(options, InternalTopic.OFFSET, seen), name)

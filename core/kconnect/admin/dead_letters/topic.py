@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, Self
 
 from kconnect.admin.dead_letters.letter import ORIGIN_HEADER, DeadLetter, dead_letter
 from kconnect.admin.dead_letters.marks import Marks, Run, marks_of, marks_topic
-from kconnect.admin.records.bounds import Range, Span, last_of
 from kconnect.admin.records.reading import TopicRecords
+from kconnect.admin.records.selection import Range, Span, last_of
 from kconnect.api import ConsumerRecord
 from kconnect.errors import BadRequestError, NotFoundError, TimedOutError
 from kconnect.model import Edge, TopicPartition

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from kconnect.admin.records.bounds import Last, Range, Span, Watermarks, chosen_partitions, remarks, spans_of
+from kconnect.admin.records.selection import Last, Range, Span, Watermarks, chosen_partitions, remarks, spans_of
 from kconnect.api import ConsumerRecord
 from kconnect.errors import RetriableError
 from kconnect.model import AtTime, TopicPartition

@@ -27,9 +27,9 @@ from kconnect.admin.direct.read.cluster_state import cluster_state
 from kconnect.admin.direct.read.installed_plugins import config_masks
 from kconnect.admin.direct.read.reader import ClusterReader
 from kconnect.admin.records import Last, Range, RecordFilter, TopicRecords
-from kconnect.admin.records.bounds import Span
 from kconnect.admin.records.decoders import record_decoder
 from kconnect.admin.records.decoding import DecodedRecord
+from kconnect.admin.records.selection import Span
 from kconnect.admin.served.letters import ConnectorLetters
 from kconnect.admin.served.requests import (
     MOST_BYTES,
@@ -39,7 +39,7 @@ from kconnect.admin.served.requests import (
     number_of,
     text_of,
 )
-from kconnect.client.response_json import as_conditions
+from kconnect.client.answers import as_conditions
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
 from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, TaskCondition, TaskId, offsets_to_json

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigError, DataError, Schema, Type
 from kconnect.api.columns import arrow_type, column_of, values_of
-from kconnect.builtin.types.column_type import Column, ColumnType, schema_of
-from kconnect.builtin.types.ddl import parse_ddl
+from kconnect.builtin.types.column_type import Column, ColumnType, parse_ddl, schema_of
 from kconnect.builtin.types.declarations import OF_TOPIC, declarations
 from kconnect.builtin.types.fitting import NotFittingError, data_error
 from kconnect.builtin.types.foreign_schemas import of_arrow, parse_json

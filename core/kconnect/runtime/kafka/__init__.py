@@ -5,6 +5,7 @@ What librdkafka raises is turned into our errors here (see clients.kafka_errors)
 """
 
 from kconnect.runtime.kafka.admin import KafkaAdmin, TopicInfo, cluster_id
+from kconnect.runtime.kafka.atomic_writers import KafkaExclusiveWriter
 from kconnect.runtime.kafka.bulk_producer import BulkProducer
 from kconnect.runtime.kafka.byte_column import ByteColumn, as_bytes
 from kconnect.runtime.kafka.client_statistics import ClientUsage
@@ -17,7 +18,6 @@ from kconnect.runtime.kafka.delivery import (
     ReportedDelivery,
     WrittenRecord,
 )
-from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
 from kconnect.runtime.kafka.fenced_offsets import CommittedOffset, FencedOffsets, MarkedProducer
 from kconnect.runtime.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
 from kconnect.runtime.kafka.log import CompactedLog, LogSpec

@@ -7,8 +7,8 @@ from kconnect.runtime.metrics.catalogue import CATALOGUE, CLIENTS, COORDINATOR, 
 from kconnect.runtime.metrics.group import GroupMeter, GroupView, SettleMeter, group_readings
 from kconnect.runtime.metrics.plugin_metrics import PluginMetricsRegistry
 from kconnect.runtime.metrics.plugin_values import PluginValue
-from kconnect.runtime.metrics.prometheus import CONTENT_TYPE, prometheus_text
 from kconnect.runtime.metrics.readings import (
+    CONTENT_TYPE,
     KafkaView,
     PluginUse,
     Reading,
@@ -16,6 +16,7 @@ from kconnect.runtime.metrics.readings import (
     WorkerView,
     kafka_readings,
     lag_readings,
+    prometheus_text,
     readings_of,
 )
 from kconnect.runtime.metrics.sensors import Moves, Spread, TaskCounters, TaskMeter, TaskMeters

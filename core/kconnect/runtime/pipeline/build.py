@@ -59,8 +59,7 @@ from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
 from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.sink_conversion import SinkForms
-from kconnect.runtime.pipeline.source import SourceLoop, SourceParts
-from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
+from kconnect.runtime.pipeline.source import SourceCalls, SourceContext, SourceLoop, SourceParts
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, release, wants_each_record

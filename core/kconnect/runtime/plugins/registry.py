@@ -21,8 +21,16 @@ from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
 from kconnect.runtime.plugins.aliases import BUILTINS, PluginType, names_of, short_names
 from kconnect.runtime.plugins.isolation import PLUGIN_GROUP, PluginFolders
-from kconnect.runtime.plugins.password_settings import CONVERTERS, PasswordSettings
-from kconnect.runtime.plugins.plugin_info import PluginInfo, in_order, info_of, kinds_of, python_name, version_reported
+from kconnect.runtime.plugins.plugin_info import (
+    CONVERTERS,
+    PasswordSettings,
+    PluginInfo,
+    in_order,
+    info_of,
+    kinds_of,
+    python_name,
+    version_reported,
+)
 from kconnect.runtime.plugins.python_classes import load_builtin, load_point, nearest, python_class
 from kconnect.runtime.plugins.source_reading import ClassFacts
 from kconnect.runtime.plugins.unclear_names import several_plugins, unknown_plugin

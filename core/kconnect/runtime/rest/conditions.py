@@ -17,9 +17,9 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from kconnect.client.answers import as_conditions
 from kconnect.client.http_exchange import Request
 from kconnect.client.peers import Peers
-from kconnect.client.response_json import as_conditions
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId, TaskState
 from kconnect.runtime.herder.interface import Connectors, Work

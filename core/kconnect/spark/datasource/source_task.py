@@ -24,7 +24,7 @@ from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.polled import EmptyPolls, checked_poll
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Patience, Retries
-from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
+from kconnect.runtime.pipeline.source import SourceCalls, SourceContext
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, wants_each_record
 from kconnect.spark.datasource.chain import Rows, SourceChain
 from kconnect.spark.datasource.connector import ConnectorOfFormat

@@ -15,8 +15,7 @@ from kconnect.admin.direct.edit.plan import Edit, EditPlan, GroupEdit, NoLiveOwn
 from kconnect.admin.direct.read.reader import Bounds, ClusterReader
 from kconnect.errors import ConflictError, ConnectError, FencedError, TimedOutError, UnreachableError
 from kconnect.model import TargetState, TopicPartition
-from kconnect.runtime.kafka.batch_write import BatchEntry, BatchWriter
-from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
+from kconnect.runtime.kafka.atomic_writers import BatchEntry, BatchWriter, KafkaExclusiveWriter
 from kconnect.runtime.storage.config_clients import leader_transactional_id
 from kconnect.runtime.storage.config_topic import encode_connector, encode_target_state
 from kit.group_offsets import group_offsets

@@ -10,7 +10,7 @@ import pytest
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.doctor.diagnosis import command_text, diagnose, is_degraded
 from kconnect.admin.direct.doctor.gathering import gather_facts
-from kconnect.admin.direct.history.config_history import config_history
+from kconnect.admin.direct.history.connector_history import config_history
 from kconnect.admin.direct.read.reader import ClusterReader
 from kconnect_cli.app import run
 from kit.java_connect import JavaConnect, write_properties

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.admin.preflight.brokers import client_identities
-from kconnect.admin.preflight.outside import certificate_probes, registry_probes
+from kconnect.admin.preflight.checks import certificate_probes, registry_probes
 from kconnect.admin.preflight.probe import run
 from kconnect.admin.preflight.results import Verdict
 from kit.bad_servers import answering, bad_server, tls_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import EnvironmentProblemError, NotFoundError, UnreachableError
-from kconnect.java.kafka_jars.jars import JarSet
+from kconnect.java.kafka_jars import JarSet
 from kconnect.java.maven import Jar
 from kit.maven_repository import Repository, jar_path, use_repositories
 from kit.pace import ample_s

@@ -11,6 +11,7 @@ import pytest
 
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.clock import ManualClock
 from kconnect.java.plugins import JavaChain, JavaPart, JavaSettings, JavaSinkTask, java_class
 from kconnect.java.plugins.host import HostProcess
 from kconnect.java.plugins.index import JavaIndex
@@ -28,7 +29,6 @@ from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
-from kconnect.testing.manual_clock import ManualClock
 from kit.java_plugin_folder import java_plugin_folder
 from kit.memory_consumer import MemoryConsumer, MemoryPartitions
 from kit.pipeline_host import MemoryOffsets

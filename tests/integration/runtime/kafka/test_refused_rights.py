@@ -11,9 +11,9 @@ from kconnect.errors import ConnectError
 from kconnect.runtime.config.client_config import admin_config, consumer_config, producer_config
 from kconnect.runtime.herder.offsets.group_offset_fetch import fetch_group_offsets
 from kconnect.runtime.kafka.admin import KafkaAdmin, TopicInfo
+from kconnect.runtime.kafka.atomic_writers import KafkaExclusiveWriter
 from kconnect.runtime.kafka.consumer import RecordConsumer
 from kconnect.runtime.kafka.delivery import DeliveryFailure
-from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
 from kconnect.runtime.kafka.produced_records import KafkaRecord
 from kconnect.runtime.kafka.producer import RecordProducer
 from kit.group_members import ListensToNothing

@@ -8,8 +8,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.admin.direct.history.config_history import ChangeKind, Earlier, config_history, history_to_json
-from kconnect.admin.direct.history.state_history import offset_history, status_history, step_to_json
+from kconnect.admin.direct.history.connector_history import (
+    ChangeKind,
+    Earlier,
+    config_history,
+    history_to_json,
+    offset_history,
+    status_history,
+    step_to_json,
+)
 from kconnect.admin.direct.read.secret_masks import SecretMasks
 from kconnect.logs.redaction import HIDDEN
 from kconnect.model import LogRecord, RunState, TargetState, TaskId

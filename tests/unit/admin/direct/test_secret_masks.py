@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
-from kconnect.admin.direct.history.config_history import config_history, history_to_json
+from kconnect.admin.direct.history.connector_history import config_history, history_to_json
 from kconnect.admin.direct.read.installed_plugins import InstalledConnectors, secret_masks
 from kconnect.admin.direct.read.secret_masks import SecretMasks
 from kconnect.logs.redaction import HIDDEN

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kconnect.admin.preflight.checks import certificate_result
 from kconnect.admin.preflight.cluster import GroupFacts, QuorumTime, clock_result, group_result
-from kconnect.admin.preflight.outside import certificate_result
 from kconnect.admin.preflight.results import Verdict
 from kconnect.admin.preflight.topics import existing, missing
 from kconnect.runtime.herder.assignment.protocol import MemberState, encode_metadata

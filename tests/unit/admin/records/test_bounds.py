@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.records import Last
-from kconnect.admin.records.bounds import Span, Watermarks, chosen_partitions, last_of, remarks, spans_of
 from kconnect.admin.records.reading import _by_time
+from kconnect.admin.records.selection import Span, Watermarks, chosen_partitions, last_of, remarks, spans_of
 from kconnect.api import ConsumerRecord
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import AtOffset, AtTime, Edge

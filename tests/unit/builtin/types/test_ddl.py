@@ -10,8 +10,7 @@ import pytest
 
 from kconnect.api import ConfigError, Decimal, Schema, Timestamp, Type
 from kconnect.api.columns import arrow_type
-from kconnect.builtin.types.column_type import Column, ColumnType, schema_of
-from kconnect.builtin.types.ddl import parse_ddl
+from kconnect.builtin.types.column_type import Column, ColumnType, parse_ddl, schema_of
 from kconnect.builtin.types.declared import declared_type, problems
 from kconnect.builtin.types.foreign_schemas import of_arrow
 

@@ -10,7 +10,7 @@ import pytest
 from kconnect.errors import EnvironmentProblemError
 from kconnect.files.folders import cache_folder
 from kconnect.java.devbroker.dev_registry import locked_registry
-from kconnect.java.kafka_jars.jars import KAFKA_VERSION, JarSet, locked_jars
+from kconnect.java.kafka_jars import KAFKA_VERSION, JarSet, locked_jars
 from kconnect.java.maven import Jar
 
 

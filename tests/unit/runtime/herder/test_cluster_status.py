@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from kconnect.clock import ManualClock
 from kconnect.errors import TimedOutError
 from kconnect.model import ConnectorType, RunState, TaskId, TaskState
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
@@ -13,7 +14,6 @@ from kconnect.runtime.herder.cluster.status_watch import StatusKeeper
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.runtime.storage.status_store import TopicStatusStore
 from kconnect.runtime.storage.status_topic import StoredStatus, encode_status, status_key
-from kconnect.testing.manual_clock import ManualClock
 from kit.waiting import eventually
 
 TASK = TaskId("conn", 0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kconnect.clock import ManualClock
 from kconnect.runtime.herder.health.reasons import Health, Reason, reasons_text
-from kconnect.testing.manual_clock import ManualClock
 
 
 def test_a_worker_of_which_no_part_complains_is_healthy():

@@ -9,8 +9,8 @@ import pytest
 
 from kconnect.runtime.herder.assignment.protocol import Assignment, MemberState, Work, decode_metadata
 from kconnect.runtime.herder.group.errors import error_name, final_error
-from kconnect.runtime.herder.group.heartbeats import Rhythm, must_stop_at, next_beat_at
 from kconnect.runtime.herder.group.member import GroupCallbacks, GroupMember, GroupSettings, offered_protocols
+from kconnect.runtime.herder.group.member_threads import Rhythm, must_stop_at, next_beat_at
 from kconnect.runtime.herder.group.security import Access
 from kconnect.runtime.herder.membership import Joining
 from kit.golden import load

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kconnect.clock import ManualClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import RunState, TaskId
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
@@ -22,7 +23,6 @@ from kconnect.runtime.storage.status_topic import (
     encode_topic_use,
     status_key,
 )
-from kconnect.testing.manual_clock import ManualClock
 from kit.pace import ample_s
 from kit.record_logs import ScriptedLog
 

@@ -19,7 +19,7 @@ from kconnect.runtime.herder.decisions.failures import NoHelp
 from kconnect.runtime.herder.decisions.rebalances import Rebalance
 from kconnect.runtime.webhooks.documents import of_notice
 from kconnect.runtime.webhooks.sender import WebhookSender, WebhookSettings
-from kconnect.runtime.webhooks.watch import EventFinder, Sights
+from kconnect.runtime.webhooks.worker_webhooks import EventFinder, Sights
 from kit.pace import now
 from kit.waiting import eventually
 from kit.webhook_target import webhook_target

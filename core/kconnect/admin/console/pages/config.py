@@ -17,8 +17,14 @@ from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Red
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenConfig, merged
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
-from kconnect.admin.direct.history.config_history import ChangeKind, History, Version, config_history, history_to_json
 from kconnect.admin.direct.history.config_rows import config_changes, take_change
+from kconnect.admin.direct.history.connector_history import (
+    ChangeKind,
+    History,
+    Version,
+    config_history,
+    history_to_json,
+)
 from kconnect.admin.direct.read.installed_plugins import secret_masks
 from kconnect.admin.direct.read.reader import ClusterReader
 from kconnect.client.masks import Masks, masked_value, unmasked

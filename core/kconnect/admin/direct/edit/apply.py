@@ -37,8 +37,7 @@ from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.storage.config_clients import leader_transactional_id
 
 if TYPE_CHECKING:
-    from kconnect.runtime.kafka.batch_write import BatchWriter
-    from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
+    from kconnect.runtime.kafka.atomic_writers import BatchWriter, KafkaExclusiveWriter
 
 
 _TIMEOUT_SETTING = "--timeout"
@@ -289,7 +288,7 @@ class _Writers:
         if exclusive is not None:
             exclusive.write([(edit.key, edit.new) for edit in edits], self._access.timeout_s)
             return
-        from kconnect.runtime.kafka.batch_write import BatchEntry
+        from kconnect.runtime.kafka.atomic_writers import BatchEntry
 
         entries = [BatchEntry(edit.key, edit.new, None if edit.old is None else edit.old.partition) for edit in edits]
         begin, looked_at = self._begin.setdefault(topic, {}), self.looked_at.get(topic, {})
@@ -319,7 +318,7 @@ class _Writers:
         return self._plan.transactional_id if which is InternalTopic.OFFSET else None
 
     def _claim(self, topic: str, transactional_id: str) -> None:
-        from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
+        from kconnect.runtime.kafka.atomic_writers import KafkaExclusiveWriter
 
         config = internal_clients(self._access.worker, client_id=f"{transactional_id}-direct").producer
         writer = KafkaExclusiveWriter(topic, config, transactional_id, timeout_setting=_TIMEOUT_SETTING)
@@ -330,7 +329,7 @@ class _Writers:
 
     def _plain_writer(self, which: InternalTopic, topic: str) -> BatchWriter:
         if topic not in self._plain:
-            from kconnect.runtime.kafka.batch_write import BatchWriter
+            from kconnect.runtime.kafka.atomic_writers import BatchWriter
 
             producer = self._access.clients(which).producer
             writer = BatchWriter(topic, producer, self._access.timeout_s, timeout_setting=_TIMEOUT_SETTING)

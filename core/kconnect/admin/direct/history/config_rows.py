@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.edit.change_notes import shared_log
-from kconnect.admin.direct.history.config_history import (
+from kconnect.admin.direct.history.connector_history import (
     ConfigVersion,
     config_history,
     config_versions,

@@ -65,7 +65,7 @@ class PlanSequence:
 
         Source: KIP-618.
         """
-        from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
+        from kconnect.runtime.kafka.atomic_writers import KafkaExclusiveWriter
 
         for task in range(self.zombies):
             config, topic = access.clients(InternalTopic.OFFSET).producer, access.topic(InternalTopic.OFFSET)

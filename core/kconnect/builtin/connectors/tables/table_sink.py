@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, SinkRecord, SinkTask, TopicPartition
 from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
-from kconnect.builtin.connectors.tables.compaction import Compaction
-from kconnect.builtin.connectors.tables.open_table import OpenTable, open_table
+from kconnect.builtin.connectors.tables.open_table import Compaction, OpenTable, open_table
 from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
 from kconnect.builtin.connectors.tables.record_columns import Rows, batch_of, batches_of_records, rows_of_batch
 from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems

@@ -37,7 +37,7 @@ from kconnect.runtime.herder.decisions.auto_restarts import Notice
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry, require_stopped
 from kconnect.runtime.herder.decisions.events import CutOff, Reconfigure
 from kconnect.runtime.herder.decisions.machine import HerderState
-from kconnect.runtime.herder.decisions.mismatch_rules import OwnSettings
+from kconnect.runtime.herder.decisions.membership_rules import OwnSettings
 from kconnect.runtime.herder.interface import LauncherEvents
 from kconnect.runtime.herder.membership import Membership
 from kconnect.runtime.herder.parts import HerderParts

@@ -55,8 +55,7 @@ from kconnect.runtime.herder.decisions.events import (
 )
 from kconnect.runtime.herder.decisions.facts import HerderFacts, HerderTimes, Phase
 from kconnect.runtime.herder.decisions.instructions import Instruction, Write
-from kconnect.runtime.herder.decisions.membership_rules import MembershipRules
-from kconnect.runtime.herder.decisions.mismatch_rules import MismatchRules, OwnSettings
+from kconnect.runtime.herder.decisions.membership_rules import MembershipRules, MismatchRules, OwnSettings
 from kconnect.runtime.herder.decisions.rebalances import Rebalances
 from kconnect.runtime.herder.decisions.request_rules import RequestRules
 from kconnect.runtime.herder.decisions.request_signatures import KeyForm

@@ -1,7 +1,7 @@
 """A worker's place in its group, with Kafka's group protocol on its own sockets. `member.GroupMember` is the entry
 point.
 
-`join_attempt` joins and syncs, `heartbeats` keeps the session alive, `coordinator` finds the broker to talk to;
-their `member_events` go to the herder's thread. `connection` sends `frames`, built from `wire`'s types;
+`member_threads` join and sync, and keep the session alive; `coordinator` finds the broker to talk to. Their
+`member_events` go to the herder's thread. `connection` sends `frames`, built from `wire`'s types;
 `security` and `sasl` log the worker in.
 """

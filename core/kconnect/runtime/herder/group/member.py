@@ -31,8 +31,6 @@ from kconnect.runtime.herder.group.errors import (
     final_error,
 )
 from kconnect.runtime.herder.group.frames import LeaveGroup
-from kconnect.runtime.herder.group.heartbeats import Heartbeats, Rhythm, must_stop_at
-from kconnect.runtime.herder.group.join_attempt import Attempt, JoinDetails
 from kconnect.runtime.herder.group.member_events import (
     Elected,
     Evicted,
@@ -43,6 +41,7 @@ from kconnect.runtime.herder.group.member_events import (
     Place,
     RebalanceSeen,
 )
+from kconnect.runtime.herder.group.member_threads import Attempt, Heartbeats, JoinDetails, Rhythm, must_stop_at
 from kconnect.runtime.herder.group.security import Access
 from kconnect.runtime.herder.membership import Assigned, GroupEvent, Joining, Lost
 from kconnect.runtime.kafka.clients import ClientLog

@@ -1,4 +1,4 @@
-"""`connect dlq replay`: dead letters go back to where they came from, or straight into the sink."""
+"""`connect dlq list|show|export|replay`: dead letters counted, shown with what failed, exported, sent again."""
 
 from __future__ import annotations
 
@@ -10,16 +10,114 @@ import typer
 
 from kconnect.logs.redaction import redact
 from kconnect.logs.wording import pluralize
+from kconnect_cli.admin.dead_letters import WorkerLetters, say_skipped
 from kconnect_cli.exits import FAILED
-from kconnect_cli.options.dead_letters import Limit
+from kconnect_cli.options.cluster import ClusterArguments
+from kconnect_cli.options.command_group import command_group
+from kconnect_cli.options.dead_letters import LetterOptions, Limit
+from kconnect_cli.options.direct import DirectOrChecked
+from kconnect_cli.options.shared import takes
 from kconnect_cli.processes.signals import signals_raise
-from kconnect_cli.screen.letter_pages import prepared_page
-from kconnect_cli.screen.output import Format, write_object, write_text
+from kconnect_cli.screen.output import Format, write_object, write_rows, write_text
+from kconnect_cli.screen.topic_pages import GROUP_COLUMNS, letter_page, prepared_page
 from kconnect_cli.session import CliSession, Name, Yes, session_of
 
 if TYPE_CHECKING:
     from kconnect.admin.dead_letters import Tally
+    from kconnect_cli.admin.dead_letter_reader import DeadLetterReader
     from kconnect_cli.admin.letter_replays import LetterReplay, ReplayWish
+
+_AtMost = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="How many at most, oldest first.")]
+_Trace = Annotated[bool, typer.Option("--trace", help="With the whole stack trace; JSON always has it.")]
+
+app = command_group("List, show, replay, export dead letters: records that a connector could not process.")
+_OPTIONS = takes(LetterOptions, DirectOrChecked, ClusterArguments)
+
+
+def list_(ctx: typer.Context, name: Name) -> None:
+    """Count dead letters by stage, exception, topic.
+
+    \b
+    connect dlq list orders-out
+    connect dlq list orders-out --stage VALUE_CONVERTER --from -2h
+
+    JSON: connector, topic, count, replayed, broken (dead letters with headers that cannot be read), others and unknown
+    (records of other connectors, and of none), groups with stage, exception, topic, count, replayed, first, last,
+    example, message, root_cause. The worker reads them; --worker FILE or --bootstrap-servers reads them here.
+    """  # noqa: D301  # \b is the help's mark of lines that stay as they are
+    session = session_of(ctx)
+    with signals_raise(), _open(session, name) as letters:
+        view = letters.summary()
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(view, session.output)
+        return
+    write_rows(view["groups"], GROUP_COLUMNS, session.output, name="example")
+    replayed = f", {view['replayed']} of them replayed" if view["replayed"] else ""
+    broken = f" {pluralize(view['broken'], 'dead letter')} with headers that cannot be read." if view["broken"] else ""
+    session.say(f"{pluralize(view['count'], 'dead letter')} in {view['topic']}{replayed}.{broken}")
+    say_skipped(session, view)
+
+
+def show(ctx: typer.Context, name: Name, limit: _AtMost = 10, trace: _Trace = False) -> None:
+    """Show dead letters and what they failed with.
+
+    The record is decoded by the connector's converters, or shown as text or bytes if that is what failed.
+
+    \b
+    connect dlq show orders-out --offset 7 --trace
+
+    JSON: letter (its place in the dead letter topic), time, connector, task, stage, class, exception, message,
+    root_cause, trace, origin (topic, partition, offset), replays, replayed (state, time, target; null: not), key,
+    value, headers, decoded (by what key and value were read), source (of a source's dead letter), problems if any.
+    """  # noqa: D301  # \b is the help's mark of lines that stay as they are
+    session = session_of(ctx)
+    with signals_raise(), _open(session, name) as letters:
+        found = letters.shown(limit)
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(found.letters, session.output)
+        return
+    for view in found.letters:
+        text = view["letter"] if session.output is Format.NAME else letter_page(view, with_trace=trace)
+        write_text(f"{text}\n")
+    if not found.letters:
+        session.say(f"No dead letter of {name} in {found.topic} matches.")
+    elif found.more:
+        session.say(f"There are more: --limit {limit * 10}, or -o json.")
+
+
+def export(ctx: typer.Context, name: Name, limit: Limit = None) -> None:
+    """Write dead letters to stdout, one a line.
+
+    Edit `record` in the lines, and replay --file sends what they say.
+
+    \b
+    connect dlq export orders-out > letters.jsonl
+    connect dlq replay orders-out --file letters.jsonl
+
+    Each line has letter (the bytes in base64: the file is complete without the topic), failure, and record: topic,
+    partition, timestamp, key, value, headers as the connector's converters read them, else text or {"base64": ..}.
+    """  # noqa: D301  # \b is the help's mark of lines that stay as they are
+    import json
+
+    session = session_of(ctx)
+    count = 0
+    with signals_raise(), _open(session, name) as letters:
+        for line in letters.archived(limit):
+            write_text(json.dumps(line, ensure_ascii=False) + "\n")
+            count += 1
+    session.say(f"{pluralize(count, 'dead letter')} of {name} exported from {letters.topic_name}.")
+
+
+def _open(session: CliSession, connector: str) -> DeadLetterReader | WorkerLetters:
+    """A connector's dead letters: read here where something names the brokers, else by a worker."""
+    from kconnect_cli.admin.asked_worker import asks_worker
+
+    if asks_worker(session):
+        return WorkerLetters(session, connector)
+    from kconnect_cli.admin.dead_letter_reader import DeadLetterReader  # loads converters and clients of Kafka
+
+    return DeadLetterReader(session, connector)
+
 
 _MAX_REPLAYS = 3
 _EDIT_HELP = "Change each record: a file with a JSON patch (RFC 6902), or module:function as PythonTransform takes it."
@@ -75,7 +173,7 @@ def replay(
 
     session = session_of(ctx)
     wish = ReplayWish(max_replays, to_topic, again, limit, edit, file, through)
-    with signals_raise(), _open(session, name, wish) as job:
+    with signals_raise(), _replay_of(session, name, wish) as job:
         if dry_run:
             _show(session, job)
             return
@@ -96,7 +194,7 @@ def replay(
 
 
 @contextmanager
-def _open(session: CliSession, name: str, wish: ReplayWish) -> Iterator[LetterReplay]:
+def _replay_of(session: CliSession, name: str, wish: ReplayWish) -> Iterator[LetterReplay]:
     """Made here where something names the brokers, else by a worker."""
     from kconnect_cli.admin.asked_worker import asks_worker
     from kconnect_cli.admin.dead_letter_reader import DeadLetterReader
@@ -169,3 +267,7 @@ def _end(session: CliSession, found: Tally) -> None:
         write_object(view | {"why": {name: redact(why) for name, why in view["why"].items()}}, session.output)
     if found.has_failures:
         raise typer.Exit(FAILED)
+
+
+for _name, _command in (("list", list_), ("show", show), ("replay", replay), ("export", export)):
+    app.command(_name, cls=_OPTIONS)(_command)

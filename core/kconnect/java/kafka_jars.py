@@ -1,6 +1,6 @@
 """Kafka's own jars from its Maven artifacts, locked: `maven.py` fetches and checks them.
 
-resolution.py resolves the artifacts when the lock is made: `python -m kconnect.java.kafka_jars.jars`.
+resolution.py resolves the artifacts when the lock is made: `python -m kconnect.java.kafka_jars`.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ def _make_lock(target: Path) -> None:
                         continue  # the log binding depends on another version: Kafka's own choice is kept
                     sets.setdefault(str(it), set()).add(name)
                     artifacts[str(it)] = found
-        lines = [
-            "# Kafka's jars: sets, SHA-256, bytes, Maven coordinate. Made by: python -m kconnect.java.kafka_jars.jars"
-        ]
+        lines = ["# Kafka's jars: sets, SHA-256, bytes, Maven coordinate. Made by: python -m kconnect.java.kafka_jars"]
         for key in sorted(artifacts):
             jar = resolver.fetch(artifacts[key], Path(folder)).result()
             lines.append(f"{','.join(sorted(sets[key]))} {jar.sha256} {jar.size_bytes} {key}")

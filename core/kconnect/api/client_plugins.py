@@ -1,7 +1,9 @@
-"""Interceptors of a task's producer and consumer: they see, and may change, the records on their way to and from Kafka.
+"""Plugins about a connector's Kafka clients: interceptors of their records, and policies for settings it overrides.
 
-Named in `interceptor.classes`: `producer.interceptor.classes` of the worker or `producer.override.interceptor.classes`
-of a connector, likewise with `consumer.`.
+Interceptors see, and may change, the records on their way to and from Kafka. They are named in `interceptor.classes`:
+`producer.interceptor.classes` of the worker or `producer.override.interceptor.classes` of a connector, likewise with
+`consumer.`. A policy is named in the worker's `connector.client.config.override.policy`, beside All, None, Principal
+and Allowlist.
 """
 
 from __future__ import annotations
@@ -9,11 +11,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
+from kconnect.api.config_key import ConfigValue
+from kconnect.api.configdef import ConfigDef
+from kconnect.api.connector import Connector
 from kconnect.api.record import TimestampType
 from kconnect.api.task import RecordMetadata
-from kconnect.model import TopicPartition
+from kconnect.model import ConnectorType, TopicPartition
 
 KafkaHeader = tuple[str, bytes | None]
 
@@ -112,3 +118,55 @@ class ConsumerInterceptor(_Interceptor):
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
         """These offsets were committed. Errors are logged."""
+
+
+class ClientType(StrEnum):
+    """The kind of client whose settings are overridden. Source: ConnectorClientConfigRequest.ClientType."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorClientConfigRequest:
+    """A connector's overrides for one client. Source: ConnectorClientConfigRequest (Kafka 4.3)."""
+
+    connector_name: str
+    connector_type: ConnectorType
+    connector_class: type[Connector]
+    client_props: Mapping[str, str] = field(repr=False)
+    """By Java's names without prefix, as written, with `${..}` resolved: keep them out of logs."""
+    client_type: ClientType
+
+
+class ConnectorClientConfigOverridePolicy(ABC):
+    """Decides whether the overrides of a connector are allowed. One instance lives in the worker.
+
+    Lifecycle: constructed without arguments -> configure() -> validate()s, on any thread -> close().
+    Source: o.a.k.connect.connector.policy.ConnectorClientConfigOverridePolicy (Kafka 4.3).
+    """
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        """Read the worker's settings. Called once. Errors: any keeps the worker from starting."""
+        return
+
+    @abstractmethod
+    def validate(self, request: ConnectorClientConfigRequest) -> list[ConfigValue]:
+        """The overrides, with an error message at each that is refused; those without an error may be left out.
+
+        Called when a connector is validated, created or changed, for each client that it will have. May not block.
+        An error refuses all overrides of the request.
+        """
+
+    def close(self) -> None:
+        """Release resources. Called once; not if the process dies."""
+        return
+
+    def version(self) -> str:
+        """The version of this plugin."""
+        return "undefined"
+
+    def config(self) -> ConfigDef:
+        """The settings of this policy."""
+        return ConfigDef()
