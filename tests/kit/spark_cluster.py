@@ -135,12 +135,6 @@ class SparkCluster:
         path = self._folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def executor_logs(self) -> str:
-        """What executors wrote to standard error, the last of each."""
-        return "\n".join(
-            path.read_text(errors="replace")[-3000:] for path in self._folder.glob("worker-*/app-*/*/stderr")
-        )
-
     def _launch(self, name: str, main: str, *arguments: str, first_in_path: str = "") -> subprocess.Popen[bytes]:
         env = {
             **os.environ,

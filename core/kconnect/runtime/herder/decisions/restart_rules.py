@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from kconnect.model import TargetState, TaskId
 from kconnect.runtime.config.restart_keys import RestartSettings
-from kconnect.runtime.herder.decisions.auto_restarts import AutoRestarts, RestartParts, Verdict, budget_of, name_of
+from kconnect.runtime.herder.decisions.auto_restarts import AutoRestarts, RestartParts, budget_of, name_of
 from kconnect.runtime.herder.decisions.events import StatusesRead, ValuesChanged, Written
 from kconnect.runtime.herder.decisions.facts import HerderFacts
 from kconnect.runtime.herder.decisions.failures import NoHelp
@@ -115,15 +115,6 @@ class AutoRestartRules:
         if not facts.is_leader:
             return None
         return self._restarts.next_due_ms(facts.now_ms, self._budgets, may_restart=facts.may_write)
-
-    def verdicts(self) -> dict[Subject, Verdict]:
-        """What becomes of all that is FAILED now and may run. Threads: the herder's."""
-        facts = self._facts
-        return {
-            subject: self._restarts.verdict(subject, facts.now_ms, self._budgets)
-            for subject in self._restarts.failing()
-            if self._budgets.may_run(subject)
-        }
 
 
 class ClusterBudgets:
