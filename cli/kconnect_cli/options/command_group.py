@@ -1,9 +1,9 @@
-"""Groups of commands, the nouns of `connect`, and their options as plain values, both otherwise than Typer has them.
+"""What differs from Typer: groups of commands (the nouns of `connect`), and options as plain values.
 
-Without a verb a group shows its help, an unknown one names the likely. Options become str, numbers, choices and lists
-of text without pydantic, which Typer would import for it. Measured: importing pydantic and building its adapters costs
-0.18 s a call, half of what an admin command may take; `connect connectors list` went from 0.38 s to 0.21 s. Other types
-(paths with checks) go Typer's own way.
+A group without a verb shows its help, and one with an unknown verb suggests the likely ones. Options become str,
+numbers, choices and lists of text without pydantic, which Typer would import for it. Measured: importing pydantic and
+building its adapters costs 0.18 s a call, half of what an admin command may take; `connect connectors list` went from
+0.38 s to 0.21 s. Other types (paths with checks) go Typer's own way.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The user's cache and data folders: what can be recreated goes to the cache, the rest to the data folder.
 
-Of files that settings name: whether this user can write them.
+`refuse_unwritable` checks that this user can write a file that a setting names.
 """
 
 from __future__ import annotations

@@ -160,7 +160,8 @@ def _repair_of(word: str) -> Callable[..., None]:
         with ClusterReader(access) as reader:
             found = topic_repair(access, reader, internal_topic(word))
             if found.is_empty:
-                session.say(f"Topic {found.topic}: nothing must be repaired.")
+                behind = f" {_out_of_sync(found.behind)}" if found.behind else ""
+                session.say(f"Topic {found.topic}: nothing must be repaired.{behind}")
                 return
             for line in found.lines():
                 session.say(line)
@@ -172,3 +173,13 @@ def _repair_of(word: str) -> Callable[..., None]:
             session.say(f"Repaired topic {found.topic}.")
 
     return repair
+
+
+def _out_of_sync(partitions: int) -> str:
+    from kconnect.logs.wording import pluralize
+
+    have = "has" if partitions == 1 else "have"
+    return (
+        f"{pluralize(partitions, 'partition')} {have} replicas that are not in sync: "
+        "Kafka is still copying them, or a broker is down."
+    )

@@ -104,9 +104,8 @@ class BrokerLags:
 
     def _read(self, infos: Iterable[ConnectorInfo]) -> dict[str, SinkLag]:
         """Errors: ConnectError, FileNotFoundError: of what is the same for all sinks."""
-        from kconnect.admin.direct.read.connector_offsets import (
-            read_lags,
-        )  # here: clusters that tell it need none of it
+        # Imported here: clusters whose workers tell it need none of it
+        from kconnect.admin.direct.read.connector_offsets import read_lags
 
         access = self._brokers()
         access = replace(access, timeout_s=min(access.timeout_s, self._within_s))

@@ -94,7 +94,6 @@ class DeadLetter:
     connector: str | None
     headers: tuple[tuple[str, bytes | None], ...] = field(repr=False)
     replays: int = 0
-    replay_of: str | None = None
     source: SourceNote | None = None
     problems: tuple[str, ...] = ()
 
@@ -173,7 +172,6 @@ def dead_letter(raw: ConsumerRecord) -> DeadLetter:
         context.connector or source_connector,
         kept,
         _number(texts.get(REPLAYS_HEADER), REPLAYS_HEADER, problems) or 0,
-        texts.get(ORIGIN_HEADER),
         source,
         tuple(problems),
     )

@@ -64,6 +64,10 @@ class TopicInfo:
     replication_factor: int
     """That of the partition with the fewest."""
     configs: Mapping[str, str] = field(default_factory=dict)
+    behind: int = 0
+    """How many partitions have replicas that are not in sync."""
+    least_in_sync: int = 0
+    """How many replicas are in sync of the partition with the fewest of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +171,13 @@ class KafkaAdmin:
         """The named topics that exist, without their configs. Does not make the broker create any."""
         found = {}
         for name, topic in self._described(names, timeout_s).items():
-            replicas = min((len(each.replicas) for each in topic.partitions), default=0)
-            found[name] = TopicInfo(name, len(topic.partitions), replicas)
+            found[name] = TopicInfo(
+                name,
+                len(topic.partitions),
+                min((len(each.replicas) for each in topic.partitions), default=0),
+                behind=sum(len(each.isr) < len(each.replicas) for each in topic.partitions),
+                least_in_sync=min((len(each.isr) for each in topic.partitions), default=0),
+            )
         return found
 
     def replica_places(self, name: str, timeout_s: float) -> ReplicaPlaces:

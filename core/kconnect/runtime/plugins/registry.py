@@ -9,13 +9,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from kconnect.api import (
-    Connector,
-    Converter,
-    HeaderConverter,
-    Predicate,
-    Transformation,
-)
+from kconnect.api import Connector, Converter, HeaderConverter, Predicate, Transformation
 from kconnect.errors import ConfigError
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation

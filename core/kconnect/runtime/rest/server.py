@@ -4,9 +4,9 @@ States: new -> serving -> stopped. Threads: `rest-server` runs the event loop, `
 speak to other workers.
 
 The guards are the limit of requests, and the audit log's share of refused logins. A caller, which is a user, or the
-address of who is not known, may ask as often as a token bucket allows; beyond it he gets a 429. Requests of other
-workers of the cluster, which sign them, are not counted: the worker that was asked has counted them. `/metrics` and
-`/health` are reported.
+address of an unknown one, may ask as often as a token bucket allows; beyond it the answer is 429. Requests of other
+workers of the cluster, which sign them, are not counted: the worker that was asked has counted them. Those for
+`/metrics` and `/health` are counted.
 Differs: Java has no limits.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -49,7 +50,8 @@ def connect(cluster: WrittenCluster, capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.setenv("XDG_CONFIG_HOME", str(cluster.worker_file.parent / "config"))
 
     def call(*words: str, expect: int = 0) -> tuple[str, str]:
-        code = run(["topics", *words, "--worker", str(cluster.worker_file), "--timeout", "60s"])
+        given = [] if "--timeout" in words else ["--timeout", "60s"]
+        code = run(["topics", *words, "--worker", str(cluster.worker_file), *given])
         found = capsys.readouterr()
         assert code == expect, f"{words} ended with {code}: {found.out}{found.err}"
         return found.out, found.err
@@ -92,7 +94,7 @@ def test_a_topic_with_one_replica_gets_three_and_keeps_its_records_and_leaders(
     assert out.split() == ["replication-low"]
     assert "$ connect topics offsets repair --worker" in connect("doctor", expect=7)[0]
     shown = connect("offsets", "repair", "--dry-run")[1]
-    assert "copy partition 0 of topic" in shown
+    assert f"add replicas to partition 0 of topic {cluster.access.topic(InternalTopic.OFFSET)}: broker " in shown
     assert places(cluster, InternalTopic.OFFSET) == before[InternalTopic.OFFSET], "a dry run changes nothing"
     for which, word in WORDS.items():
         assert f"Repaired topic {cluster.access.topic(which)}" in connect(word, "repair", "--yes")[1]
@@ -102,8 +104,16 @@ def test_a_topic_with_one_replica_gets_three_and_keeps_its_records_and_leaders(
         assert "nothing must be repaired" in connect(word, "repair", "--yes")[1]
     assert connect("doctor") == ("", "No problems were found in what was checked.\n")
     assert records(cluster) == there
+    with KafkaAdmin(cluster.access.clients().admin, "test") as admin:  # so that no group has a coordinator soon
+        groups = admin.replica_places("__consumer_offsets", 60).replicas
+        place_replicas(cluster.access, admin, "__consumer_offsets", dict.fromkeys(groups, (2,)))
     kill(nodes, 2, cluster)  # any one but the controller
     assert records(cluster) == there, "all records outlive a broker"
+    found = json.loads(connect("doctor", "-o", "json", "--timeout", "10s", expect=7)[0])
+    assert [each["code"] for each in found["findings"]] == ["replicas-not-in-sync"] * 3
+    assert any("cannot be described" in each["why"] for each in found["not_checked"]), found["not_checked"]
+    said = connect("config", "repair", "--yes")[1]
+    assert "nothing must be repaired. 1 partition has replicas that are not in sync" in said
 
 
 def test_with_two_of_three_brokers_it_gets_two_and_what_is_lost_is_said(
@@ -115,8 +125,9 @@ def test_with_two_of_three_brokers_it_gets_two_and_what_is_lost_is_said(
     assert lost, "five partitions on three brokers"
     kill(nodes, dead, cluster)
     said = connect("offsets", "repair", "--yes", expect=4)[1]
-    assert f"all that there are of partition {', '.join(map(str, lost))} are on broker {dead}, not up" in said
-    assert f"which is on broker {place}, to have it on {place}," in connect("config", "repair", "--yes")[1]
+    partitions = f"{'partition' if len(lost) == 1 else 'partitions'} {', '.join(map(str, lost))}"
+    assert f"cannot get more replicas: broker {dead}, which has all replicas of {partitions}, is down" in said
+    assert f"broker {place} -> brokers {place}," in connect("config", "repair", "--yes")[1]
     assert {*places(cluster, InternalTopic.CONFIG)[0]} == {1, 2, 3} - {dead}
 
 
@@ -124,7 +135,7 @@ def test_without_the_right_the_command_that_grants_it_is_named(broker: SharedBro
     access = ClusterAccess({"bootstrap.servers": broker.guarded, **login_of("editor")}, 20.0)
     with KafkaAdmin(access.clients().admin, "test") as admin, pytest.raises(ConnectError) as refused:
         place_replicas(access, admin, topic, {0: (1,)})
-    assert str(refused.value) == f"Topic {topic} gets no replicas: User:editor lacks ALTER on the cluster"
+    assert str(refused.value) == f"Topic {topic} cannot get more replicas: User:editor lacks ALTER on the cluster"
     assert "--operation Alter --cluster" in (refused.value.hint or "")
 
 

@@ -69,6 +69,7 @@ DEGRADED = {
     "min-insync-above-replicas": facts(
         topics=topics(InternalTopic.CONFIG, configs={**COMPACT, "min.insync.replicas": "4"})
     ),
+    "replicas-not-in-sync": facts(topics=topics(InternalTopic.OFFSET, behind=4, least_in_sync=2)),
     "malformed-record": facts(configs=[(b"commit-src", b'{"tasks":"many"}')]),
     "unknown-key": facts(configs=[(b"what-is-this", b"{}")]),
     "tasks-not-committed": facts(configs=[encode_task(TaskId("src", 0), {**SOURCE, "file": "/new"})]),
@@ -114,6 +115,16 @@ def test_a_fault_brings_no_other_error_along(code):
     others = {finding.code for finding in diagnose(DEGRADED[code]) if finding.code != code}
     expected = {"inconsistent-tasks": {"orphan-task-status"}, "no-leader-fencing": {"tasks-not-fenced"}}
     assert others <= expected.get(code, set())
+
+
+@pytest.mark.parametrize(("in_sync", "severity"), [(2, Severity.WARNING), (1, Severity.ERROR)])
+def test_replicas_that_are_not_in_sync_are_an_error_once_writes_are_refused(in_sync, severity):
+    few = {**COMPACT, "min.insync.replicas": "2"}
+    topic = topics(InternalTopic.OFFSET, behind=1, least_in_sync=in_sync, configs=few)
+    (finding,) = found("replicas-not-in-sync", facts(topics=topic))
+    assert finding.severity is severity
+    assert "has 1 partition of 25 with replicas that are not in sync" in finding.sentence
+    assert ("min.insync.replicas=2 writes to them are refused" in finding.sentence) is (severity is Severity.ERROR)
 
 
 REPAIRS = {

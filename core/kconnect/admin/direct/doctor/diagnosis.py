@@ -123,6 +123,7 @@ def topic_findings(facts: ClusterFacts) -> Iterator[Finding]:
         if which is InternalTopic.CONFIG and topic.partitions > 1:
             yield _too_many_partitions(topic)
         yield from _replication(which, facts, topic)
+        yield from _out_of_sync(topic)
         if topic.configs is not None:
             yield from _policy(which, topic, topic.configs)
             yield from _in_sync(which, topic, topic.configs)
@@ -228,6 +229,23 @@ def _in_sync(which: InternalTopic, topic: TopicFacts, configs: Mapping[str, str]
             evidence=(Evidence(topic.name),),
             repair=_repaired(which),
         )
+
+
+def _out_of_sync(topic: TopicFacts) -> Iterator[Finding]:
+    """Replicas that a broker which is down has, or to which Kafka still copies."""
+    if not topic.behind:
+        return
+    wanted = _number((topic.configs or {}).get("min.insync.replicas"))
+    is_refused = wanted is not None and topic.least_in_sync is not None and topic.least_in_sync < wanted
+    follows = f"; with min.insync.replicas={wanted} writes to them are refused" if is_refused else ""
+    yield Finding(
+        code="replicas-not-in-sync",
+        severity=Severity.ERROR if is_refused else Severity.WARNING,
+        sentence=f"Topic {topic.name} has {pluralize(topic.behind, 'partition')} of {topic.partitions} with replicas "
+        f"that are not in sync{follows}",
+        evidence=(Evidence(topic.name),),
+        hint="A broker is down, or Kafka is still copying: start the broker, or wait.",
+    )
 
 
 def _number(text: str | None) -> int | None:

@@ -60,6 +60,10 @@ class TopicFacts:
     partitions: int = 0
     replicas: int = 0
     configs: Mapping[str, str] | None = None
+    behind: int = 0
+    """How many partitions have replicas that are not in sync."""
+    least_in_sync: int | None = None
+    """How many replicas are in sync of the partition with the fewest of these; None: as many as it has."""
 
 
 class LiveRecords:

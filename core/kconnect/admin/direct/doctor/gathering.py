@@ -108,7 +108,9 @@ class _Gathering:
         except ConnectError as error:  # a right of its own, which who may read a topic need not have
             self.not_checked.append((f"the settings of topic {name}", str(error)))
             configs = None
-        return TopicFacts(name, True, found.partitions, found.replication_factor, configs)
+        return TopicFacts(
+            name, True, found.partitions, found.replication_factor, configs, found.behind, found.least_in_sync
+        )
 
     def configs(self) -> ConfigFacts:
         fold, live, writes = ConfigFold(), LiveRecords(), LeaderWrites()
@@ -143,14 +145,17 @@ class _Gathering:
         return found
 
     def group(self) -> LiveGroup | None:
+        of_workers = "statuses of workers that are gone, the session key's age"
         if not self.access.has_group:
-            what = "statuses of workers that are gone, the session key's age, topics shared with another cluster"
-            self.not_checked.append((what, "group.id is not known"))
+            self.not_checked.append((f"{of_workers}, topics shared with another cluster", "group.id is not known"))
             return None
-        own = live_group(self.access)
+        try:
+            own = live_group(self.access)
+        except (UnreachableError, TimedOutError) as error:  # its coordinator is down; brokers of the topics answered
+            self.not_checked.append((f"{of_workers}, topics shared with another cluster", str(error)))
+            return None
         if not own.is_settled:
-            what = "statuses of workers that are gone, the session key's age"
-            self.not_checked.append((what, f"group {own.name} is rebalancing"))
+            self.not_checked.append((of_workers, f"group {own.name} is rebalancing"))
         return own
 
     def others(self) -> tuple[LiveGroup, ...] | None:

@@ -105,6 +105,8 @@ class TopicRepair:
     replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """The brokers that partitions are to have, of those that have too few."""
     replicas_before: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    behind: int = 0
+    """How many partitions have replicas that are not in sync now."""
 
     @property
     def is_empty(self) -> bool:
@@ -119,7 +121,7 @@ class TopicRepair:
             yield f"set {key}={value} on topic {self.topic} (now {self.before[key]})"
         for number in sorted(self.replicas)[:_SHOWN]:
             now, then = (",".join(map(str, each[number])) for each in (self.replicas_before, self.replicas))
-            yield f"copy partition {number} of topic {self.topic}, which is on broker {now}, to have it on {then}"
+            yield f"add replicas to partition {number} of topic {self.topic}: broker {now} -> brokers {then}"
         if len(self.replicas) > _SHOWN:
             yield f"and {pluralize(len(self.replicas) - _SHOWN, 'partition')} more in the same way"
 
@@ -150,7 +152,9 @@ def topic_repair(access: ClusterAccess, reader: ClusterReader, which: InternalTo
     then = min(map(len, {**places.replicas, **more}.values()), default=0)
     better = better_settings(TopicFacts(name, True, found.partitions, then, configs))
     before = {key: configs[key] for key in better}
-    return TopicRepair(name, settings=better, before=before, replicas=more, replicas_before=places.replicas)
+    return TopicRepair(
+        name, settings=better, before=before, replicas=more, replicas_before=places.replicas, behind=found.behind
+    )
 
 
 def _shape(spec: InternalTopicSpec) -> tuple[tuple[int, str], tuple[int, str]]:

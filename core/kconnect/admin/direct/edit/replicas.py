@@ -22,6 +22,8 @@ from kconnect.runtime.kafka.admin import KafkaAdmin, ReplicaPlaces
 
 _PAUSE_S: Final = 0.2
 _NOT_ALLOWED: Final = 31
+# Partitions named in an error
+_NAMED: Final = 5
 
 
 def more_replicas(
@@ -53,12 +55,16 @@ def raise_for_lost(topic: str, places: ReplicaPlaces, partitions: Collection[int
     lost = {number: places.replicas[number] for number in partitions if not {*places.replicas[number]} & {*brokers}}
     if not lost:
         return
-    on = sorted({broker for replicas in lost.values() for broker in replicas})
-    which = ", ".join(map(str, sorted(lost)[:5])) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
+    down = sorted({broker for replicas in lost.values() for broker in replicas})
+    which = ", ".join(map(str, sorted(lost)[:_NAMED])) + (
+        f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+    )
+    one = len(down) == 1
     raise ConflictError(
-        f"Topic {topic} gets no replicas: all that there are of partition {which} are on "
-        f"{'broker' if len(on) == 1 else 'brokers'} {', '.join(map(str, on))}, not up: nobody could copy them",
-        hint="Start it, then repair the topic.",
+        f"Topic {topic} cannot get more replicas: {'broker' if one else 'brokers'} {', '.join(map(str, down))}, "
+        f"which {'has' if one else 'have'} all replicas of {'partition' if len(lost) == 1 else 'partitions'} {which}, "
+        f"{'is' if one else 'are'} down",
+        hint=f"Start {'it' if one else 'them'}, then repair the topic.",
     )
 
 
@@ -76,7 +82,7 @@ def place_replicas(
             raise TimedOutError(
                 f"Kafka is still copying topic {topic}: {pluralize(behind, 'partition')} of {len(assignment)} "
                 f"{'is' if behind == 1 else 'are'} not in sync on all brokers after {access.timeout_s:g} s (--timeout)",
-                hint="It goes on by itself. kafka-reassign-partitions --list shows it, or the log of the brokers.",
+                hint="Kafka goes on copying. `connect topics doctor` says when all replicas are in sync.",
             )
         time.sleep(_PAUSE_S)
 
@@ -89,7 +95,7 @@ def _behind(places: ReplicaPlaces, assignment: Mapping[int, Sequence[int]]) -> i
 def _ask_controller(
     access: ClusterAccess, admin: KafkaAdmin, topic: str, assignment: Mapping[int, Sequence[int]]
 ) -> None:
-    doing = f"Topic {topic} gets no replicas"
+    doing = f"Topic {topic} cannot get more replicas"
     login = connection_access(access.worker, access.worker.get("client.id") or "kconnect-admin")
     try:
         connection = BrokerConnection(admin.controller(access.timeout_s), login, access.timeout_s)

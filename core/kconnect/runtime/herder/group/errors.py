@@ -54,7 +54,7 @@ _FINAL: Final = {
         "This worker may not join the group of group.id={group}: {lacks}.",
         "Grant it: {grant}",
     ),
-    35: ("The broker of group.id={group} does not know this request.", "Use a broker of version 2.3 or newer."),
+    35: ("The broker is too old for this request.", "Use a broker of version 2.4 or newer."),
     81: (
         "The group of group.id={group} is full: the broker allows group.max.size members.",
         "Stop another worker, or raise group.max.size of the broker.",
