@@ -93,17 +93,26 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedBroker]:
-    """The broker all tests share: `.bootstrap`. Tests that stop or kill one take `own_broker`."""
+def _running_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedBroker]:
     broker = SharedBroker(tmp_path_factory.mktemp("broker"))
     with broker:
         yield broker
 
 
+@pytest.fixture(scope="module")
+def broker(_running_broker: SharedBroker) -> Iterator[SharedBroker]:
+    """The broker all tests share: `.bootstrap`. Tests that stop or kill one take `own_broker`.
+
+    Consumer groups end with the module: two modules may call a sink alike, whose offsets would be the next one's.
+    """
+    yield _running_broker
+    _running_broker.forget_groups()
+
+
 @pytest.fixture(scope="session")
-def secure(broker: SharedBroker) -> SecureBroker:
+def secure(_running_broker: SharedBroker) -> SecureBroker:
     """Where the same broker asks for TLS, logins and certificates."""
-    return broker.secure
+    return _running_broker.secure
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import ConsumerGroupState, KafkaException
+from confluent_kafka.admin import AdminClient
+
 from kit.brokers import PatientBroker
 from kit.guarded_broker import AUTHORIZER, guarded_listener
+from kit.pace import ample_s
 from kit.ports import free_port
 from kit.secure_broker import USER, Authority, SecureBroker, add_user, sasl_listener, store_settings
 
@@ -54,6 +58,18 @@ class SharedBroker(PatientBroker):
         return SecureBroker(
             self.bootstrap, self._at("SASL_SSL"), self._at("SSL"), self._authority, self._place, self._at("BRIEF")
         )
+
+    def forget_groups(self) -> None:
+        """Delete the consumer groups without a member, with their offsets."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        listed = admin.list_consumer_groups(states={ConsumerGroupState.EMPTY}).result(timeout=ample_s(30))
+        if empty := [group.group_id for group in listed.valid]:
+            for group, deleted in admin.delete_consumer_groups(empty).items():
+                try:
+                    deleted.result(timeout=ample_s(30))
+                except KafkaException as err:
+                    if err.args[0].name() not in {"GROUP_ID_NOT_FOUND", "NON_EMPTY_GROUP"}:
+                        raise AssertionError(f"group {group}: {err}") from err
 
     def _at(self, listener: str) -> str:
         return f"127.0.0.1:{self._ports[listener]}"

@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -215,57 +216,58 @@ def _broken_archive(settings: SparkSettings) -> Path:
 
 def _waiting() -> psutil.Process:
     """The daemon that waits for Spark, or was taken by it."""
-    (found,) = [one for one in psutil.Process().children() if WAIT in one.cmdline()]
-    return found
+
+    def found() -> list[psutil.Process]:
+        return [one for one in psutil.Process().children() if WAIT in one.cmdline()]
+
+    # For a moment Popen is back and the kernel has not yet noted the arguments
+    (daemon,) = eventually(found, 10, "the daemon has its arguments")
+    return daemon
 
 
-def _started(app: SparkApplication) -> SparkLauncher:
+@pytest.fixture
+def launched() -> Iterator[SparkLauncher]:
+    """A launcher of one slot whose JVM and daemon are launched, and Spark not yet started."""
+    app = SparkApplication(SparkSettings(slots=1))
     launcher = SparkLauncher(app.settings, app)
-    launcher.start(SeenEvents())
-    await_slots(launcher)
-    return launcher
-
-
-def test_slots_are_forked_from_a_process_that_has_imported_before_spark_asked():
-    app = SparkApplication(SparkSettings(slots=2))
-    app.launch()
-    waiting = _waiting()
-    launcher = _started(app)
     try:
-        assert {psutil.Process(slot.pid).ppid() for slot in launcher.slots()} == {waiting.pid}
-        assert waiting.num_threads() == 1
+        app.launch()
+        yield launcher
     finally:
         launcher.stop(ample_s(10.0))
+
+
+def _slot_of(launcher: SparkLauncher) -> psutil.Process:
+    launcher.start(SeenEvents())
+    await_slots(launcher)
+    (slot,) = launcher.slots()
+    return psutil.Process(slot.pid)
+
+
+def test_slots_are_forked_from_a_process_that_has_imported_before_spark_asked(launched):
+    waiting = _waiting()
+    assert _slot_of(launched).ppid() == waiting.pid
+    assert waiting.num_threads() == 1
+    launched.stop(ample_s(10.0))
     assert not waiting.is_running()
 
 
-def test_slots_start_too_where_the_process_that_waits_has_died():
-    app = SparkApplication(SparkSettings(slots=1))
-    app.launch()
+def test_slots_start_too_where_the_process_that_waits_has_died(launched):
     waiting = _waiting()
     waiting.kill()
-    launcher = _started(app)
-    try:
-        (slot,) = launcher.slots()
-        assert psutil.Process(slot.pid).ppid() != waiting.pid
-    finally:
-        launcher.stop(ample_s(10.0))
+    assert _slot_of(launched).ppid() != waiting.pid
 
 
-def test_where_daemon_and_slot_are_killed_another_daemon_forks_the_next_slot():
-    launcher = _started(SparkApplication(SparkSettings(slots=1)))
-    try:
-        daemon, slot = _waiting(), psutil.Process(launcher.slots()[0].pid)
-        daemon.kill()
-        slot.kill()
+def test_where_daemon_and_slot_are_killed_another_daemon_forks_the_next_slot(launched):
+    slot, daemon = _slot_of(launched), _waiting()
+    daemon.kill()
+    slot.kill()
 
-        def is_of_another() -> bool:
-            (found,) = launcher.slots()
-            return found.attached and psutil.Process(found.pid).ppid() not in (daemon.pid, 1)
+    def is_of_another() -> bool:
+        (found,) = launched.slots()
+        return found.attached and psutil.Process(found.pid).ppid() not in (daemon.pid, 1)
 
-        eventually(is_of_another, 20, "a slot of another daemon")
-    finally:
-        launcher.stop(ample_s(10.0))
+    eventually(is_of_another, 20, "a slot of another daemon")
 
 
 @pytest.mark.parametrize(
@@ -280,8 +282,8 @@ def test_where_daemon_and_slot_are_killed_another_daemon_forks_the_next_slot():
 def test_a_jvm_that_is_launched_early_is_taken_by_a_worker_whose_settings_it_suits(given, is_taken):
     early, before = {"kconnect.slots": "2"}, _children()
     with jvm_launched_early(early, KConnectSettings.parse) as launcher:
-        started = [one for one in psutil.Process().children() if one.pid not in before]
-        (jvm,) = [one for one in started if WAIT not in one.cmdline()]
+        daemon = _waiting()
+        (jvm,) = [one for one in psutil.Process().children() if one.pid not in before | {daemon.pid}]
         made = launcher(early | given)
         assert jvm.is_running() is is_taken or jvm.status() == psutil.STATUS_ZOMBIE
         made.stop(ample_s(5.0))
