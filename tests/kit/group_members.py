@@ -27,12 +27,12 @@ from kconnect.runtime.herder.assignment.protocol import (
     owned_work,
 )
 from kconnect.runtime.herder.group.coordinator import Coordinator
+from kconnect.runtime.herder.group.description import describe_group
 from kconnect.runtime.herder.group.frames import LeaveGroup
 from kconnect.runtime.herder.group.member import GroupCallbacks, GroupMember, GroupSettings
 from kconnect.runtime.herder.group.sasl import SaslLogin
 from kconnect.runtime.herder.group.security import Access, access
 from kconnect.runtime.herder.membership import Assigned, GroupEvent, Joining, Lost
-from kconnect.runtime.kafka.groups import describe_group
 from kit.pace import ample_s
 from kit.waiting import eventually
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kconnect.admin.direct.group.live_group import LiveGroup, LiveWorker, read_group
 from kconnect.java.devbroker import DevBroker
-from kconnect.runtime.kafka.groups import describe_group
+from kconnect.runtime.herder.group.description import describe_group
 from kit.distributed_worker import Distributed, cluster_settings
 from kit.java_connect import JavaConnect
 from kit.pace import ample_s

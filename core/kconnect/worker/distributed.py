@@ -158,11 +158,11 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
 
 def _others_live(config: DistributedConfig) -> bool:
     """Whether workers are in the group already; a broker that does not say counts as nobody."""
-    from kconnect.runtime.kafka.groups import describe_group
+    from kconnect.runtime.herder.group.description import describe_group
 
-    clients = internal_clients(config.originals, client_id=f"{client_id_base(config)}group")
+    settings = {**config.originals, "client.id": f"{client_id_base(config)}group"}
     try:
-        group = describe_group(clients.admin, config.group_id, _ASK_S)
+        group = describe_group(settings, config.group_id, _ASK_S)
         return bool(group.members) and group.protocol_type == PROTOCOL_TYPE  # any other group refuses this worker soon
     except ConnectError as err:
         log.debug("Group %s was not described: %s", config.group_id, err)

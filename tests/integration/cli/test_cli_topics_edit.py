@@ -13,7 +13,8 @@ import pytest
 from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.read.reader import ClusterReader
 from kconnect.logs.redaction import HIDDEN
-from kconnect.model import TargetState
+from kconnect.model import TargetState, TopicPartition
+from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect_cli.app import run
 from kit.group_offsets import member_of
 from kit.java_connect import write_properties
@@ -217,11 +218,9 @@ def filled(broker, tmp_path_factory):
         running.add_connector(f"{name}-sink", {**SINK, "topics": f"{name}-t"}, [{"file": "/data/out"}])
         running.commit_offsets(f"{name}-src", [({"filename": f"/{n}"}, {"position": n}) for n in range(4)])
         running.configs.put_task_count_record(f"{name}-src", 2)
-        with ClusterReader(running.access) as reader:
-            from kconnect.model import TopicPartition
-
-            wanted = {TopicPartition(f"{name}-t", n): 0 for n in range(2)}
-            reader.admin.alter_group_offsets(f"connect-{name}-sink", wanted, 20)
+        opened = kafka_group_offsets(running.access.worker, 20, timeout_setting="t")
+        with opened({"name": f"{name}-sink"}) as groups:
+            groups.alter_offsets(f"connect-{name}-sink", {TopicPartition(f"{name}-t", n): 0 for n in range(2)})
         yield running
 
 

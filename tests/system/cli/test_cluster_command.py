@@ -141,7 +141,7 @@ def test_a_trace_shows_what_a_worker_decided_and_decides_it_once_more(
 ) -> None:
     leader, other = sorted(pair, key=lambda worker: not worker.herder.is_leader)
     for name in ("first", "second"):
-        leader.herder.put_connector(name, {**source(tmp_path, name), "batch.size": "4711"}, replace=False)
+        leader.herder.put_connector(name, {**source(tmp_path, name), "batch.size": "471104711"}, replace=False)
     eventually(lambda: tasks_of(leader) | tasks_of(other) == {"first-0", "second-0"}, 30, "both run")
     leader.herder.set_target_state("first", TargetState.STOPPED)
     # Who leads is not known while the group rebalances, as it does for what was just stopped: the command waits
@@ -150,7 +150,7 @@ def test_a_trace_shows_what_a_worker_decided_and_decides_it_once_more(
 
     assert replay(reported.json) == len(reported.json["entries"]) > 10
     assert replay(of_other) == len(of_other["entries"]) > 3
-    assert "4711" not in reported.stdout
+    assert "471104711" not in reported.stdout
     assert "batch.size" in reported.stdout
     kinds = {each["type"] for entry in reported.json["entries"] for each in entry["instructions"]}
     assert {"Claim", "Write", "Complete", "StartWork", "RequestRejoin"} <= kinds

@@ -79,9 +79,21 @@ class ClusterAccess:
         )
 
         _ = self.bootstrap_servers
-        base = f"{self.worker.get('client.id') or self.worker.get('group.id') or 'connect'}-"
-        suffix = "admin" if which is None else _CLIENT_SUFFIX[which]
-        return internal_clients(self.worker, client_id=f"{base}{suffix}-direct")
+        return internal_clients(
+            self.worker, client_id=self._client_id("admin" if which is None else _CLIENT_SUFFIX[which])
+        )
+
+    @property
+    def admin_settings(self) -> Mapping[str, str]:
+        """Settings of an admin client in Java's names, for requests over our own connections; secrets live in it.
+
+        Errors: ConfigError without `bootstrap.servers`.
+        """
+        return {**self.worker, "bootstrap.servers": self.bootstrap_servers, "client.id": self._client_id("admin")}
+
+    def _client_id(self, suffix: str) -> str:
+        base = self.worker.get("client.id") or self.worker.get("group.id") or "connect"
+        return f"{base}-{suffix}-direct"
 
     def raise_if_refused(self) -> None:
         """Fail at once if no broker accepts connections, and soon if none answers: the clients would say so much later.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
@@ -22,10 +22,11 @@ from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.config.rights import Client, Right, transaction_rights
 from kconnect.runtime.config.worker_config import DistributedConfig
 from kconnect.runtime.herder.assignment.protocol import PROTOCOL_TYPE, decode_metadata
-from kconnect.runtime.herder.group.connection import BrokerConnection
+from kconnect.runtime.herder.group.admin_frames import DescribeGroup, GroupAnswer, GroupDescription
 from kconnect.runtime.herder.group.coordinator import Coordinator
 from kconnect.runtime.herder.group.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
 from kconnect.runtime.herder.group.frames import KafkaRequest
+from kconnect.runtime.herder.group.requests import ask_any
 from kconnect.runtime.herder.group.security import Access, access
 from kconnect.runtime.herder.group.wire import Reader, Writer
 from kconnect.runtime.kafka.admin import KafkaAdmin
@@ -59,7 +60,7 @@ def cluster_probes(config: DistributedConfig, identity: ClientIdentity) -> list[
 
 def _clock(identity: ClientIdentity, within_s: float) -> Iterator[Result]:
     began_ms = time.time() * 1000
-    reported = _asked(access(identity.java, "connect-check"), DescribeQuorum(), within_s)
+    reported = ask_any(access(identity.java, "connect-check"), DescribeQuorum(), within_s)
     yield clock_result(reported, began_ms, time.time() * 1000, identity.title)
 
 
@@ -91,7 +92,7 @@ def _group(config: DistributedConfig, identity: ClientIdentity, within_s: float)
     yield group_result(config.group_id, facts, _end_of_configs(config, facts, within_s * 0.3), identity.title, way.who)
 
 
-def _group_facts(way: Access, group: str, deadline: float) -> GroupFacts | None:
+def _group_facts(way: Access, group: str, deadline: float) -> GroupAnswer | None:
     """Returns None while a new broker makes the topic in which it keeps groups. Errors: ConnectError."""
     left_s = max(deadline - time.monotonic(), 0.1)
     try:
@@ -102,7 +103,7 @@ def _group_facts(way: Access, group: str, deadline: float) -> GroupFacts | None:
             connection.close()
     except GroupRefusal as err:
         if err.code == _DENIED_GROUP:
-            return GroupFacts(err.code, "", "", (), None)
+            return GroupAnswer(err.code, GroupDescription(group, "", "", ""))
         if err.code in COORDINATOR_ELSEWHERE and time.monotonic() < deadline:
             return None
         raise ConnectError(str(err)) from err
@@ -111,7 +112,7 @@ def _group_facts(way: Access, group: str, deadline: float) -> GroupFacts | None:
     return None if facts.error in _NOT_YET and time.monotonic() < deadline else facts
 
 
-def group_result(group: str, facts: GroupFacts, end: int | None, clients: str, who: Client = _UNKNOWN) -> Result:
+def group_result(group: str, facts: GroupAnswer, end: int | None, clients: str, who: Client = _UNKNOWN) -> Result:
     """Whether the worker may join, and whom it meets. `end`: the end of its config topic, if it could be read."""
 
     def result(verdict: Verdict, message: str, hint: str | None = None) -> Result:
@@ -122,12 +123,17 @@ def group_result(group: str, facts: GroupFacts, end: int | None, clients: str, w
         return result(Verdict.FAILED, f"cannot be joined: {who.lacks(needs)}", f"Grant it: {who.grant(needs)}")
     if facts.error:
         return result(Verdict.FAILED, f"the broker does not describe it: error {facts.error}", "Is group.id right?")
-    if not facts.members:
-        empty = facts.protocol_type not in ("", PROTOCOL_TYPE)
-        is_taken = f"was a group of type {facts.protocol_type}, and keeps its offsets" if empty else "has no worker yet"
+    described = facts.group
+    if not described.members:
+        empty = described.protocol_type not in ("", PROTOCOL_TYPE)
+        is_taken = (
+            f"was a group of type {described.protocol_type}, and keeps its offsets" if empty else "has no worker yet"
+        )
         return result(Verdict.WARNING if empty else Verdict.OK, is_taken)
-    if facts.protocol_type != PROTOCOL_TYPE:
-        message = f"is in use by {pluralize(len(facts.members), 'member')} of a group of type {facts.protocol_type}"
+    if described.protocol_type != PROTOCOL_TYPE:
+        message = (
+            f"is in use by {pluralize(len(described.members), 'member')} of a group of type {described.protocol_type}"
+        )
         return result(Verdict.FAILED, message, "Choose another group.id for this Connect cluster.")
     urls, offset = _workers(facts)
     if end is not None and offset > end:
@@ -138,12 +144,12 @@ def group_result(group: str, facts: GroupFacts, end: int | None, clients: str, w
     return result(Verdict.OK, f"the worker will join {pluralize(len(urls), 'worker')}: {', '.join(urls)}")
 
 
-def _workers(facts: GroupFacts) -> tuple[list[str], int]:
+def _workers(facts: GroupAnswer) -> tuple[list[str], int]:
     """URLs of the members, and the newest offset of the config topic that one of them has read."""
     urls, offset = [], -1
-    for data in facts.members:
+    for member in facts.group.members:
         try:
-            state = decode_metadata(data)
+            state = decode_metadata(member.metadata)
         except DataError:
             continue  # a member that has not joined yet has reported nothing
         urls.append(state.url)
@@ -151,9 +157,9 @@ def _workers(facts: GroupFacts) -> tuple[list[str], int]:
     return urls, offset
 
 
-def _end_of_configs(config: DistributedConfig, facts: GroupFacts, timeout_s: float) -> int | None:
+def _end_of_configs(config: DistributedConfig, facts: GroupAnswer, timeout_s: float) -> int | None:
     """The end of the config topic; None if it is of no interest, or cannot be read: the topics' check says why."""
-    if not facts.members or facts.protocol_type != PROTOCOL_TYPE:
+    if not facts.group.members or facts.group.protocol_type != PROTOCOL_TYPE:
         return None
 
     partition = TopicPartition(config.config_storage_topic, 0)
@@ -169,7 +175,7 @@ def _end_of_configs(config: DistributedConfig, facts: GroupFacts, timeout_s: flo
 
 def _transaction(name: str, identity: ClientIdentity, within_s: float) -> Iterator[Result]:
     way, deadline = access(identity.java, "connect-check"), time.monotonic() + within_s * 0.6
-    while (error := _asked(way, FindTransactionCoordinator(name), within_s)) in _NOT_YET:
+    while (error := ask_any(way, FindTransactionCoordinator(name), within_s)) in _NOT_YET:
         if time.monotonic() > deadline:
             break
         time.sleep(_PAUSE_S)
@@ -191,74 +197,7 @@ def _transaction(name: str, identity: ClientIdentity, within_s: float) -> Iterat
     yield result(Verdict.OK, "this principal may DESCRIBE it; WRITE shows only when a leader starts")
 
 
-def _asked(way: Access, request: KafkaRequest[A], within_s: float) -> A:
-    """The answer of the first broker that gives one. Errors: ConnectError with why none does."""
-    problems = []
-    for address in way.bootstrap:
-        try:
-            connection = BrokerConnection(address, way, within_s / len(way.bootstrap) * 0.6)
-        except (Unanswered, ConnectError) as err:
-            problems.append(str(err).rstrip("."))
-            continue
-        try:
-            return connection.ask(request, within_s / len(way.bootstrap) * 0.3)
-        except Unanswered as err:
-            problems.append(str(err))
-        finally:
-            connection.close()
-    raise ConnectError("; ".join(problems))
-
-
 _METADATA: Final = "__cluster_metadata"
-# Bits of what a principal may do. Source: org.apache.kafka.common.acl.AclOperation
-_OPERATIONS: Final = {3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE"}
-_NOT_REPORTED: Final = -(2**31)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
-    """A group as a principal sees it. `protocol_type`: `connect`, `consumer`; empty for none."""
-
-    error: int
-    state: str
-    protocol_type: str
-    members: tuple[bytes, ...] = field(repr=False)
-    """What each said when it joined."""
-    operations: frozenset[str] | None
-    """It is None if the broker does not say."""
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeGroup(KafkaRequest[GroupFacts]):
-    """Ask its coordinator."""
-
-    key = 15
-    versions = (3,)
-    group_id: str
-
-    def write(self, out: Writer, version: int) -> None:
-        out.count(1)
-        out.string(self.group_id)
-        out.number(">b", 1)
-
-    def read(self, data: Reader, version: int) -> GroupFacts:
-        data.number(">i")
-        data.count()
-        error = data.number(">h")
-        data.text()
-        state, protocol_type = data.text(), data.text()
-        data.text()
-        members = []
-        for _ in range(data.count()):
-            for _ in range(3):
-                data.text()
-            members.append(data.block())
-            data.block()
-        bits = data.number(">i")
-        reported = {name for bit, name in _OPERATIONS.items() if bits >> bit & 1}
-        return GroupFacts(
-            error, state, protocol_type, tuple(members), None if bits == _NOT_REPORTED else frozenset(reported)
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from typing import Any, Literal, Self
 
 from confluent_kafka import (
     OFFSET_INVALID,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -33,7 +32,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 
 from kconnect.errors import (
     AlreadyExistsError,
-    ConflictError,
     ConnectError,
     NotFoundError,
     RetriableError,
@@ -43,7 +41,6 @@ from kconnect.model import TopicPartition
 from kconnect.runtime.config.rights import Right
 from kconnect.runtime.kafka.answering_client import AnsweringClient, Witness
 from kconnect.runtime.kafka.clients import ClientLog, admin_client, consumer_client, kafka_errors
-from kconnect.runtime.kafka.coordinator_retries import ask_coordinator
 from kconnect.runtime.kafka.retriable_codes import RETRIABLE_CODES
 
 log = logging.getLogger(__name__)
@@ -245,42 +242,6 @@ class KafkaAdmin:
             futures = client.delete_topics([name], request_timeout=timeout_s)
             self._result(futures[name], f"Topic {name!r} cannot be deleted", timeout_s, Right("DELETE", "topic", name))
 
-    # --- offsets of consumer groups (KIP-875) ---
-
-    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
-        """Set committed offsets of a group without members.
-
-        Errors: ConflictError if it has members, so its tasks are not stopped yet; ConnectError that names the refused
-        partition.
-        """
-        if not offsets:
-            return
-        parts = [ClientPartition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
-        request = [ConsumerGroupTopicPartitions(group, parts)]
-        doing = f"The offsets of consumer group {group!r} cannot be altered"
-
-        def ask(client: AdminClient, turn_s: float) -> Future[Any]:
-            return client.alter_consumer_group_offsets(request, request_timeout=turn_s)[group]
-
-        need = Right("READ", "group", group)
-        answer = self._of_coordinator(ask, doing, timeout_s, need)
-        for part in answer.topic_partitions:
-            if part.error is not None:
-                of_topic = Right("READ", "topic", part.topic)
-                raise self._sorted_error(f"{doing}, for {part.topic}-{part.partition}", part.error, need, of_topic)
-
-    def delete_group(self, group: str, timeout_s: float) -> None:
-        """Delete a group with all its offsets. Errors: ConflictError if it has members; none if it does not exist."""
-
-        def ask(client: AdminClient, turn_s: float) -> Future[Any]:
-            return client.delete_consumer_groups([group], request_timeout=turn_s)[group]
-
-        try:
-            doing = f"Consumer group {group!r} cannot be deleted"
-            self._of_coordinator(ask, doing, timeout_s, Right("DELETE", "group", group))
-        except NotFoundError:
-            return
-
     def end_offsets(self, partitions: Collection[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
         """The offset the next record of each partition will get."""
         reader = consumer_client({**self._config, "group.id": "kconnect-offsets-reader"}, self._log)
@@ -340,12 +301,6 @@ class KafkaAdmin:
                 raise
         return found
 
-    def _of_coordinator(
-        self, ask: Callable[[AdminClient, float], Future[Any]], doing: str, timeout_s: float, need: Right
-    ) -> Any:  # as below
-        with self._client.asking() as client, self._explained(doing, timeout_s, need):
-            return ask_coordinator(lambda turn_s: ask(client, turn_s), timeout_s)
-
     # what the client's futures hold
     def _result(self, future: Future[Any], doing: str, timeout_s: float, need: Right) -> Any:
         with self._explained(doing, timeout_s, need):
@@ -364,9 +319,7 @@ class KafkaAdmin:
             raise self._late(doing, timeout_s, "the client did not end the request") from error
 
     def _sorted_error(self, doing: str, error: KafkaError, *needs: Right) -> ConnectError:
-        if error.code() in (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS):
-            return ConflictError(f"{doing}: the group still has members", hint="Stop the connector and try again.")
-        if error.code() in (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
             return NotFoundError(f"{doing}: {error.str()}")
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return AlreadyExistsError(f"{doing}: it already exists")

@@ -10,8 +10,8 @@ from confluent_kafka import Consumer
 
 from kconnect.errors import ConnectError
 from kconnect.runtime.herder.assignment.protocol import decode_assignment, decode_metadata
+from kconnect.runtime.herder.group.description import describe_group
 from kconnect.runtime.herder.membership import Joining, Lost
-from kconnect.runtime.kafka.groups import describe_group
 from kit.group_members import Member, member_ids
 from kit.waiting import eventually
 

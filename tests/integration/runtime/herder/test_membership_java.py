@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from kconnect.runtime.herder.assignment.protocol import decode_assignment
+from kconnect.runtime.herder.group.description import describe_group
 from kconnect.runtime.herder.membership import Lost
-from kconnect.runtime.kafka.groups import describe_group
 from kit.group_members import Member, is_settled
 from kit.java_connect import JavaConnect
 from kit.waiting import eventually

@@ -157,7 +157,6 @@ def test_a_deadline_names_its_setting_when_no_broker_answers():
     [
         lambda admin: admin.describe_topics(["t"], 0.5),
         lambda admin: admin.topic_configs("t", 0.5),
-        lambda admin: admin.delete_group("g", 0.5),
     ],
 )
 def test_a_request_that_is_not_answered_names_the_setting_of_its_time(ask):

@@ -18,8 +18,7 @@ from confluent_kafka.admin import AdminClient
 from kconnect.errors import ConflictError
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState, TargetState, TopicPartition
-from kconnect.runtime.herder.offsets.consumer_groups import delete_group_offsets
-from kconnect.runtime.kafka import KafkaAdmin
+from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
 from kit.group_offsets import sink_offsets
 from kit.pipeline_host import FILE_SINK, SINK, Behaviour, PipelineHost
 from kit.topics import create_topic, produce_lines, topic_for
@@ -152,20 +151,27 @@ def test_group_offsets_are_altered_and_deleted_only_without_members(
     name = topic_for(request)
     place = TopicPartition(topic, 0)
     more = {"topics": topic, "consumer_override_group_protocol": protocol}
-    with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test") as admin, PipelineHost(broker.bootstrap) as host:
+    opened = kafka_group_offsets({"bootstrap.servers": broker.bootstrap}, 10, timeout_setting="t")
+    with opened({"name": name}) as groups, PipelineHost(broker.bootstrap) as host:
         spec = host.start_sink(name, SINK, **more)
         host.await_count(spec, "records_put", 2)
-        with pytest.raises(ConflictError):
-            admin.alter_group_offsets(f"connect-{name}", {place: 1}, 10)
+        assert groups.member_count(f"connect-{name}") == 1
+        for change in (
+            lambda: groups.alter_offsets(f"connect-{name}", {place: 1}),
+            lambda: groups.delete_offsets(f"connect-{name}", [place]),
+            lambda: groups.delete_group(f"connect-{name}"),
+        ):
+            with pytest.raises(ConflictError):
+                change()
         host.stop(spec)
-        admin.alter_group_offsets(f"connect-{name}", {place: 1}, 10)
+        assert groups.member_count(f"connect-{name}") == 0
+        groups.alter_offsets(f"connect-{name}", {place: 1})
         again = host.start_sink(name, SINK, **more)
         host.await_count(again, "records_put", 1)
         host.stop(again)
-        settings = {"bootstrap.servers": broker.bootstrap}
-        delete_group_offsets(settings, f"connect-{name}", [place], 10, timeout_setting="t")
+        groups.delete_offsets(f"connect-{name}", [place])
         assert sink_offsets(broker.bootstrap, name) == {}
-        admin.delete_group(f"connect-{name}", 10)
+        groups.delete_group(f"connect-{name}")
     assert taken == ["a", "b", "b"]
 
 

@@ -17,7 +17,7 @@ from kconnect.runtime.herder.assignment.protocol import (
     encode_assignment,
     encode_metadata,
 )
-from kconnect.runtime.kafka.groups import GroupDescription, MemberDescription
+from kconnect.runtime.herder.group.admin_frames import GroupDescription, MemberDescription
 from kconnect.testing import ManualClock
 
 

@@ -10,7 +10,7 @@ from kconnect.admin.direct.doctor.diagnosis import command_text, diagnose
 from kconnect.admin.direct.group.live_group import LiveGroup, read_group
 from kconnect.model import Condition, LogRecord, RunState, TaskCondition, TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
-from kconnect.runtime.kafka.groups import GroupDescription, MemberDescription
+from kconnect.runtime.herder.group.admin_frames import GroupDescription, MemberDescription
 from kconnect.runtime.storage.status_topic import StoredStatus, encode_status, status_key
 from kit.doctor_facts import NOW_MS, RUNNING, STATUSES, facts, found, group, log, status_facts
 

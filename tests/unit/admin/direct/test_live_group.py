@@ -10,7 +10,7 @@ from kconnect.admin.direct.group.live_group import read_group
 from kconnect.errors import ConflictError
 from kconnect.model import TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
-from kconnect.runtime.kafka.groups import GroupDescription, MemberDescription
+from kconnect.runtime.herder.group.admin_frames import GroupDescription, MemberDescription
 from kit.golden import load
 
 RECORDED = load("topics/group-protocol-disabled.json")

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.direct.edit.replicas import more_replicas
-from kconnect.runtime.herder.group.frames import PlaceReplicas, frame_of
+from kconnect.runtime.herder.group.admin_frames import PlaceReplicas
+from kconnect.runtime.herder.group.frames import frame_of
 
 BROKERS = (1, 2, 3, 4)
 

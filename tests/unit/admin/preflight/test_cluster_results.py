@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kconnect.admin.preflight.checks import certificate_result
-from kconnect.admin.preflight.cluster import GroupFacts, QuorumTime, clock_result, group_result
+from kconnect.admin.preflight.cluster import QuorumTime, clock_result, group_result
 from kconnect.admin.preflight.results import Verdict
 from kconnect.admin.preflight.topics import existing, missing
 from kconnect.runtime.herder.assignment.protocol import MemberState, encode_metadata
+from kconnect.runtime.herder.group.admin_frames import GroupAnswer, GroupDescription, MemberDescription
 from kconnect.runtime.kafka.internal_topics import InternalTopicSpec
 from kconnect.runtime.kafka.topic_facts import TopicFacts
 
@@ -19,9 +20,10 @@ SPEC = InternalTopicSpec(
 )
 
 
-def workers(*offsets: int) -> GroupFacts:
-    members = tuple(encode_metadata(MemberState(2, f"http://w{offset}:8083/", offset)) for offset in offsets)
-    return GroupFacts(0, "Stable", "connect", members, frozenset({"READ", "DESCRIBE"}))
+def workers(*offsets: int) -> GroupAnswer:
+    states = [encode_metadata(MemberState(2, f"http://w{offset}:8083/", offset)) for offset in offsets]
+    members = tuple(MemberDescription("m", "c", "h", state, b"") for state in states)
+    return GroupAnswer(0, GroupDescription("g", "Stable", "connect", "sessioned", members), frozenset({"READ"}))
 
 
 def test_workers_that_have_read_further_than_the_topic_goes_have_another_topic() -> None:
@@ -40,9 +42,11 @@ def test_workers_that_have_read_further_than_the_topic_goes_have_another_topic()
 
 
 def test_an_empty_group_that_consumers_left_is_a_warning_and_a_new_one_is_fine() -> None:
-    left = GroupFacts(0, "Empty", "consumer", (), None)
+    left = GroupAnswer(0, GroupDescription("g", "Empty", "consumer", ""))
     assert group_result("g", left, None, "worker").verdict is Verdict.WARNING
-    assert group_result("g", GroupFacts(0, "Dead", "", (), None), None, "worker").verdict is Verdict.OK
+    assert (
+        group_result("g", GroupAnswer(0, GroupDescription("g", "Dead", "", "")), None, "worker").verdict is Verdict.OK
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from kconnect.runtime.herder.group.admin_frames import OffsetFetch
 from kconnect.runtime.herder.group.frames import (
     ApiVersions,
     Authenticate,
@@ -15,7 +16,6 @@ from kconnect.runtime.herder.group.frames import (
     JoinGroup,
     KnownBrokers,
     LeaveGroup,
-    OffsetFetch,
     SyncGroup,
     frame_of,
     opened,

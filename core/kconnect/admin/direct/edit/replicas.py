@@ -14,9 +14,9 @@ from kconnect.admin.direct.access import ClusterAccess
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.rights import Right, client_of_java
+from kconnect.runtime.herder.group.admin_frames import PlaceReplicas
 from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.errors import Unanswered, error_name
-from kconnect.runtime.herder.group.frames import PlaceReplicas
 from kconnect.runtime.herder.group.security import access as connection_access
 from kconnect.runtime.kafka.admin import KafkaAdmin, ReplicaPlaces
 

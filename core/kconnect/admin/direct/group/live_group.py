@@ -15,7 +15,8 @@ from kconnect.runtime.herder.assignment.protocol import (
     decode_metadata,
     owned_work,
 )
-from kconnect.runtime.kafka.groups import GroupDescription, MemberDescription, describe_group, describe_groups
+from kconnect.runtime.herder.group.admin_frames import GroupDescription, MemberDescription
+from kconnect.runtime.herder.group.description import describe_group, groups_of_type
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class LiveGroup:
 def live_group(access: ClusterAccess) -> LiveGroup:
     """Ask the broker. Errors: ConflictError when the group is of another kind; ConnectError of the client."""
     access.raise_if_refused()
-    return read_group(describe_group(access.clients().admin, access.group_id, access.timeout_s))
+    return read_group(describe_group(access.admin_settings, access.group_id, access.timeout_s))
 
 
 def other_groups(access: ClusterAccess) -> tuple[LiveGroup, ...]:
@@ -90,8 +91,8 @@ def other_groups(access: ClusterAccess) -> tuple[LiveGroup, ...]:
     A group whose members do not speak Connect's protocol is left out. Errors: ConnectError of the client.
     """
     found = []
-    for described in describe_groups(access.clients().admin, access.timeout_s):
-        if described.protocol_type != _PROTOCOL_TYPE or described.name == access.group_id:
+    for described in groups_of_type(access.admin_settings, _PROTOCOL_TYPE, access.timeout_s):
+        if described.name == access.group_id:
             continue
         try:
             found.append(read_group(described))

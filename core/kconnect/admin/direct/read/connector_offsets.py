@@ -117,15 +117,13 @@ def read_offsets_now(
         return SourceNow(
             info.name, {topic: reader.offsets(topic=topic) for topic in offset_topics(access, info.name, config)}
         )
-    from kconnect.runtime.kafka.groups import describe_group
-
     group = consumer_group_of(info.name, config)
     with kafka_group_offsets(access.worker, access.timeout_s, timeout_setting="--timeout")(config) as groups:
         offsets = groups.list_offsets(group)
+        if partitions is None:
+            return GroupNow(group, offsets, config)
         log = groups.log_ranges(partitions) if partitions else LogRanges()
-    if partitions is None:
-        return GroupNow(group, offsets, config)
-    members = len(describe_group(access.clients().admin, group, access.timeout_s).members)
+        members = groups.member_count(group)
     return GroupNow(group, offsets, config, members, log)
 
 

@@ -16,8 +16,10 @@ COORDINATOR_ELSEWHERE: Final = frozenset({15, 16})
 NO_LONGER_A_MEMBER: Final = frozenset({25, 82})
 """The group went on without this member, and its id is worth nothing any more."""
 
+_UNSUPPORTED_VERSION: Final = 35
 _NAMES: Final = {
     -1: "UNKNOWN_SERVER_ERROR",
+    3: "UNKNOWN_TOPIC_OR_PARTITION",
     14: "COORDINATOR_LOAD_IN_PROGRESS",
     15: "COORDINATOR_NOT_AVAILABLE",
     16: "NOT_COORDINATOR",
@@ -27,6 +29,7 @@ _NAMES: Final = {
     25: "UNKNOWN_MEMBER_ID",
     26: "INVALID_SESSION_TIMEOUT",
     27: "REBALANCE_IN_PROGRESS",
+    29: "TOPIC_AUTHORIZATION_FAILED",
     30: "GROUP_AUTHORIZATION_FAILED",
     31: "CLUSTER_AUTHORIZATION_FAILED",
     33: "UNSUPPORTED_SASL_MECHANISM",
@@ -34,9 +37,12 @@ _NAMES: Final = {
     39: "INVALID_REPLICA_ASSIGNMENT",
     41: "NOT_CONTROLLER",
     58: "SASL_AUTHENTICATION_FAILED",
+    68: "NON_EMPTY_GROUP",
+    69: "GROUP_ID_NOT_FOUND",
     79: "MEMBER_ID_REQUIRED",
     81: "GROUP_MAX_SIZE_REACHED",
     82: "FENCED_INSTANCE_ID",
+    86: "GROUP_SUBSCRIBED_TO_TOPIC",
 }
 # Errors that end a herder: the same request will not succeed later without a change.
 _FINAL: Final = {
@@ -66,6 +72,10 @@ class Unanswered(Exception):
     """No answer, or the connection broke: a retry may help."""
 
 
+class UnsupportedError(ConnectError):
+    """The broker does not have the request in any version that we speak."""
+
+
 class GroupRefusal(Exception):
     """The coordinator answered with an error code."""
 
@@ -85,4 +95,5 @@ def final_error(code: int, group_id: str, session_timeout_ms: int, who: Client |
     needs, client = [Right("READ", "group", group_id)], who or Client()
     more = {"session_ms": session_timeout_ms, "lacks": client.lacks(needs), "grant": client.grant(needs)}
     text, hint = (part.format(group=group_id, **more) for part in _FINAL[code])
-    return ConnectError(f"{text} (the broker says {error_name(code)})", hint=hint)
+    kind = UnsupportedError if code == _UNSUPPORTED_VERSION else ConnectError
+    return kind(f"{text} (the broker says {error_name(code)})", hint=hint)

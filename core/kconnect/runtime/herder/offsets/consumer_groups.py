@@ -1,7 +1,6 @@
-"""Consumer group offsets of sinks in the Kafka cluster: `GroupOffsets` on an admin client.
+"""Consumer group offsets of sinks in the Kafka cluster: `GroupOffsets`, by requests of our own.
 
-Single offsets are deleted by a request of our own: librdkafka (2.16) can only delete a group with all its offsets.
-Source: OffsetDelete of the Kafka protocol (KIP-496).
+Source: OffsetCommit, OffsetDelete (KIP-496), DeleteGroups of the Kafka protocol.
 """
 
 from __future__ import annotations
@@ -9,19 +8,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.client_config import admin_config, admin_settings
 from kconnect.runtime.config.rights import Right
-from kconnect.runtime.herder.group.frames import OffsetDelete
-from kconnect.runtime.herder.offsets.group_requests import ask_coordinator, refused
+from kconnect.runtime.herder.group.admin_frames import DeleteGroup, OffsetCommit, OffsetDelete
+from kconnect.runtime.herder.group.frames import KafkaRequest
+from kconnect.runtime.herder.group.requests import ask_coordinator, refused
 from kconnect.runtime.herder.offsets.log_ranges import LogRanges
 
 if TYPE_CHECKING:
     from kconnect.runtime.kafka.admin import KafkaAdmin
 
 log = logging.getLogger(__name__)
+A = TypeVar("A")
+_UNKNOWN_TOPIC: Final = 3
+_NO_GROUP: Final = 69
 
 
 class KafkaGroups:
@@ -39,14 +42,58 @@ class KafkaGroups:
 
         return fetch_group_offsets(self._settings, group, self._timeout_s, timeout_setting=self._timeout_setting)
 
+    def member_count(self, group: str) -> int:
+        from kconnect.runtime.herder.group.description import describe_group
+
+        found = describe_group(self._settings, group, self._timeout_s, timeout_setting=self._timeout_setting)
+        return len(found.members)
+
     def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        self._admin.alter_group_offsets(group, offsets, self._timeout_s)
+        """Sets offsets of a group without members. Errors: ConflictError if it has some; ConnectError that names the
+        refused partition.
+        """
+        if not offsets:
+            return
+        doing, need = f"The offsets of consumer group {group!r} cannot be altered", Right("READ", "group", group)
+        errors = self._asked(OffsetCommit(group, offsets), _first_error, group, doing, need)
+        self._raise_for(errors, doing, need)
 
     def delete_offsets(self, group: str, partitions: Collection[TopicPartition]) -> None:
-        delete_group_offsets(self._settings, group, partitions, self._timeout_s, timeout_setting=self._timeout_setting)
+        """Forgets these offsets. A group, a topic or an offset that does not exist is fine.
+
+        Errors: ConflictError if members read the topics; ConnectError, UnreachableError.
+        """
+        if not partitions:
+            return
+        doing, need = f"The offsets of consumer group {group!r} cannot be deleted", Right("DELETE", "group", group)
+        answer = self._asked(OffsetDelete(group, partitions), lambda answer: answer.error, group, doing, need)
+        if answer.error not in (0, _NO_GROUP):
+            raise refused(doing, answer.error, self._settings, need)
+        self._raise_for({at: error for at, error in answer.errors.items() if error != _UNKNOWN_TOPIC}, doing, need)
 
     def delete_group(self, group: str) -> None:
-        self._admin.delete_group(group, self._timeout_s)
+        """Deletes a group with all its offsets; none is fine. Errors: ConflictError if it has members."""
+        doing, need = f"Consumer group {group!r} cannot be deleted", Right("DELETE", "group", group)
+        error = self._asked(DeleteGroup(group), lambda error: error, group, doing, need)
+        if error not in (0, _NO_GROUP):
+            raise refused(doing, error, self._settings, need)
+
+    def _asked(self, request: KafkaRequest[A], error_of: Callable[[A], int], group: str, doing: str, need: Right) -> A:
+        return ask_coordinator(
+            self._settings,
+            group,
+            request,
+            error_of,
+            self._timeout_s,
+            doing=doing,
+            need=need,
+            timeout_setting=self._timeout_setting,
+        )
+
+    def _raise_for(self, errors: Mapping[TopicPartition, int], doing: str, need: Right) -> None:
+        for at, error in errors.items():
+            if error:
+                raise refused(f"{doing}, for {at}", error, self._settings, need, Right("READ", "topic", at.topic))
 
     def log_ranges(self, partitions: Collection[TopicPartition]) -> LogRanges:
         found = self._admin.describe_topics({at.topic for at in partitions}, self._timeout_s)
@@ -63,6 +110,11 @@ class KafkaGroups:
     def offsets_at_time(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
         """The first record at or after a time, -1 where there is none."""
         return self._admin.log_offsets(partitions, time_ms, self._timeout_s)
+
+
+def _first_error(errors: Mapping[TopicPartition, int]) -> int:
+    """Returns 0 for none. A coordinator that is not ready refuses all partitions alike."""
+    return next((error for error in errors.values() if error), 0)
 
 
 def kafka_group_offsets(
@@ -92,43 +144,3 @@ def _open(
     javas = admin_settings(worker_props, connector_config, client_id=name)
     with KafkaAdmin(settings, name, timeout_setting=timeout_setting) as admin:
         yield KafkaGroups(admin, javas, timeout_s, timeout_setting)
-
-
-_UNKNOWN_TOPIC: Final = 3
-_NO_GROUP: Final = 69
-
-
-def delete_group_offsets(
-    settings: Mapping[str, str],
-    group: str,
-    partitions: Collection[TopicPartition],
-    timeout_s: float,
-    *,
-    timeout_setting: str,
-) -> None:
-    """Forget these partitions' offsets. `settings` are Java's, of an admin client; `timeout_setting` is for messages.
-
-    A group, a topic or an offset that does not exist is fine.
-    Errors: ConflictError when members read the topics; ConnectError, UnreachableError.
-    """
-    if not partitions:
-        return
-    by_topic: dict[str, list[int]] = {}
-    for at in partitions:
-        by_topic.setdefault(at.topic, []).append(at.partition)
-    doing, need = f"The offsets of consumer group {group!r} cannot be deleted", Right("DELETE", "group", group)
-    answer = ask_coordinator(
-        settings,
-        group,
-        OffsetDelete(group, by_topic),
-        lambda answer: answer.error,
-        timeout_s,
-        doing=doing,
-        need=need,
-        timeout_setting=timeout_setting,
-    )
-    if answer.error and answer.error != _NO_GROUP:
-        raise refused(doing, answer.error, settings, need)
-    for (topic, number), error in answer.errors.items():
-        if error and error != _UNKNOWN_TOPIC:
-            raise refused(f"{doing}, for {topic}-{number}", error, settings, need, Right("READ", "topic", topic))

@@ -13,12 +13,12 @@ from typing import Final
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.addresses import Address
 from kconnect.runtime.config.rights import Right
+from kconnect.runtime.herder.group.admin_frames import OffsetFetch, OffsetsFetched
 from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.coordinator import Coordinator
 from kconnect.runtime.herder.group.errors import GroupRefusal, Unanswered
-from kconnect.runtime.herder.group.frames import OffsetFetch, OffsetsFetched
+from kconnect.runtime.herder.group.requests import ask_coordinator, refused
 from kconnect.runtime.herder.group.security import access
-from kconnect.runtime.herder.offsets.group_requests import ask_coordinator, refused
 
 _NO_GROUP: Final = 69
 
@@ -98,8 +98,7 @@ def _offsets_in(answer: OffsetsFetched, group: str, settings: Mapping[str, str])
     doing, need = _doing(group), Right("DESCRIBE", "group", group)
     if answer.error and answer.error != _NO_GROUP:
         raise refused(doing, answer.error, settings, need)
-    for (topic, number), error in answer.errors.items():
+    for at, error in answer.errors.items():
         if error:
-            of_topic = Right("DESCRIBE", "topic", topic)
-            raise refused(f"{doing}, for {topic}-{number}", error, settings, need, of_topic)
-    return {TopicPartition(topic, number): offset for (topic, number), offset in answer.offsets.items() if offset >= 0}
+            raise refused(f"{doing}, for {at}", error, settings, need, Right("DESCRIBE", "topic", at.topic))
+    return {at: offset for at, offset in answer.offsets.items() if offset >= 0}

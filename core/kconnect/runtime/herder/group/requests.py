@@ -1,6 +1,6 @@
-"""Sends requests to a consumer group's coordinator over our own connection, until it is ready to answer.
+"""Sends requests to a group's coordinator over our own connection, until it is ready to answer.
 
-For what librdkafka (2.16) cannot do, with the security settings of every other client.
+With the security settings of every other client. `admin_frames` says why librdkafka is not asked.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from typing import Final, TypeVar
 
 from kconnect.errors import ConflictError, ConnectError, UnreachableError
 from kconnect.runtime.config.rights import Right, client_of_java
+from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.coordinator import Coordinator
 from kconnect.runtime.herder.group.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
 from kconnect.runtime.herder.group.frames import KafkaRequest
-from kconnect.runtime.herder.group.security import access
+from kconnect.runtime.herder.group.security import Access, access
 
 A = TypeVar("A")
 
+AWAY_HINT: Final = "Check bootstrap.servers and security.protocol, and that the broker runs."
 _LEAST_S: Final = 0.1
 _PAUSE_S: Final = 0.1
 # The group moves to another broker (and COORDINATOR_LOAD_IN_PROGRESS)
 _PASSING: Final = COORDINATOR_ELSEWHERE | {14}
 _NOT_ALLOWED: Final = {29: "topic", 30: "group"}
-# NON_EMPTY_GROUP, GROUP_SUBSCRIBED_TO_TOPIC
-_HAS_MEMBERS: Final = frozenset({68, 86})
+# NON_EMPTY_GROUP, GROUP_SUBSCRIBED_TO_TOPIC; and what who is no member hears when it commits to a group that has some
+_HAS_MEMBERS: Final = frozenset({68, 86, 22, 25, 27})
 
 
 def ask_coordinator(
@@ -64,10 +66,28 @@ def ask_coordinator(
             problem = err
         if time.monotonic() + _PAUSE_S > deadline:
             raise UnreachableError(
-                f"{doing} within {timeout_s:g} s ({timeout_setting}): {problem}",
-                hint="Check bootstrap.servers and security.protocol, and that the broker runs.",
+                f"{doing} within {timeout_s:.3g} s ({timeout_setting}): {problem}",
+                hint=AWAY_HINT,
             ) from problem
         time.sleep(_PAUSE_S)
+
+
+def ask_any(way: Access, request: KafkaRequest[A], within_s: float) -> A:
+    """The answer of the first broker of `bootstrap.servers` that gives one. Errors: ConnectError with why none does."""
+    problems = []
+    for address in way.bootstrap:
+        try:
+            connection = BrokerConnection(address, way, within_s / len(way.bootstrap) * 0.6)
+        except (Unanswered, ConnectError) as err:
+            problems.append(str(err).rstrip("."))
+            continue
+        try:
+            return connection.ask(request, within_s / len(way.bootstrap) * 0.3)
+        except Unanswered as err:
+            problems.append(str(err))
+        finally:
+            connection.close()
+    raise ConnectError("; ".join(problems))
 
 
 def refused(doing: str, code: int, settings: Mapping[str, str], *needs: Right) -> ConnectError:

@@ -1,0 +1,102 @@
+"""What the brokers know about groups of any type: their state and the raw bytes of their members.
+
+Source: DescribeGroups, ConsumerGroupDescribe (KIP-848), ListGroups of the Kafka protocol.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kconnect.errors import ConnectError, UnreachableError
+from kconnect.runtime.config.addresses import Address
+from kconnect.runtime.config.rights import Right
+from kconnect.runtime.herder.group.admin_frames import (
+    DescribeConsumerGroup,
+    DescribeGroup,
+    GroupAnswer,
+    GroupDescription,
+    ListGroups,
+)
+from kconnect.runtime.herder.group.connection import BrokerConnection
+from kconnect.runtime.herder.group.errors import Unanswered, UnsupportedError, error_name
+from kconnect.runtime.herder.group.frames import KafkaRequest, KnownBrokers
+from kconnect.runtime.herder.group.requests import AWAY_HINT, ask_any, ask_coordinator, refused
+from kconnect.runtime.herder.group.security import Access, access
+
+_DEAD: Final = "Dead"
+_NO_GROUP: Final = 69
+_LEAST_S: Final = 0.1
+
+
+def describe_group(
+    settings: Mapping[str, str], group: str, timeout_s: float, *, timeout_setting: str = "--timeout"
+) -> GroupDescription:
+    """The group of this name; Dead and without members if it does not exist.
+
+    `settings` are Java's, of an admin client; `timeout_setting` is for messages.
+    Errors: ConnectError, UnreachableError; what the broker refuses (missing rights), by its name.
+    """
+    deadline = time.monotonic() + timeout_s
+    doing, need = f"Consumer group {group!r} cannot be described", Right("DESCRIBE", "group", group)
+
+    def asked(request: KafkaRequest[GroupAnswer]) -> GroupDescription | None:
+        answer = ask_coordinator(
+            settings,
+            group,
+            request,
+            lambda answer: answer.error,
+            max(deadline - time.monotonic(), _LEAST_S),
+            doing=doing,
+            need=need,
+            timeout_setting=timeout_setting,
+        )
+        if answer.error not in (0, _NO_GROUP):
+            raise refused(doing, answer.error, settings, need)
+        return None if answer.error or answer.group.state == _DEAD else answer.group
+
+    found = asked(DescribeGroup(group))
+    if found is None:
+        try:
+            found = asked(DescribeConsumerGroup(group))
+        except UnsupportedError:  # a broker without groups of the newer protocol
+            found = None
+    return found or GroupDescription(group, _DEAD, "", "")
+
+
+def groups_of_type(
+    settings: Mapping[str, str], protocol_type: str, timeout_s: float, *, timeout_setting: str = "--timeout"
+) -> list[GroupDescription]:
+    """The groups of a type, such as `connect`, on all brokers, as far as we may describe them.
+
+    `settings`, `timeout_setting`: as of `describe_group`. Errors: ConnectError, UnreachableError.
+    """
+    way, deadline = access(settings, settings.get("client.id", "kconnect-admin")), time.monotonic() + timeout_s
+    try:
+        found: list[GroupDescription] = []
+        for broker in ask_any(way, KnownBrokers(), timeout_s):
+            found += _on_broker(broker, way, protocol_type, deadline)
+    except (Unanswered, ConnectError) as err:
+        raise UnreachableError(
+            f"Groups cannot be listed within {timeout_s:g} s ({timeout_setting}): {err}", hint=AWAY_HINT
+        ) from err
+    return found
+
+
+def _on_broker(broker: Address, way: Access, protocol_type: str, deadline: float) -> Iterator[GroupDescription]:
+    def left_s() -> float:
+        return max(deadline - time.monotonic(), _LEAST_S)
+
+    connection = BrokerConnection(broker, way, left_s())
+    try:
+        listed = connection.ask(ListGroups(), left_s())
+        if listed.error:
+            raise Unanswered(f"the broker at {broker[0]}:{broker[1]} says {error_name(listed.error)}")
+        for name, kind in listed.types.items():
+            if kind == protocol_type:
+                answer = connection.ask(DescribeGroup(name), left_s())
+                if answer.error == 0:
+                    yield answer.group
+    finally:
+        connection.close()
