@@ -14,6 +14,7 @@ from typing import Any
 
 from kconnect.java.devbroker import cache_folder
 from kit.pace import ample_s
+from kit.run_processes import RUN, WORKER
 
 __all__ = ["CliResult", "Command", "cli_env", "cli_run", "connect_command", "without_waits"]
 
@@ -50,9 +51,12 @@ def connect_command() -> list[str]:
 
 
 def cli_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a user with an empty HOME, who shares only the cache of Kafka's jars."""
+    """The environment of a user with an empty HOME, who shares only the cache of Kafka's jars.
+
+    The marks of the run stay in it: by them what a run has started is found.
+    """
     strangers = ("XDG_", "KCONNECT_", "COLUMNS", "PYTEST_", "PYTHONUNBUFFERED")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(strangers)}
+    kept = {key: value for key, value in os.environ.items() if key in (RUN, WORKER) or not key.startswith(strangers)}
     ours = {"HOME": str(home), "KCONNECT_CACHE": str(cache_folder()), "KCONNECT_MAKE_CLASS_ARCHIVE": "no"}
     return kept | ours | {"NO_COLOR": "1"} | dict(env or {})
 

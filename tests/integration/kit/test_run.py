@@ -79,8 +79,9 @@ def test_behind(): pass
 LEAVES_A_CHILD = (
     SLEEPER
     + """
+from kit.cli import cli_env
 def test_waits():
-    sleeper(start_new_session=True)
+    sleeper(start_new_session=True, env=cli_env(pathlib.Path()))
     threading.Event().wait()
 """
 )
