@@ -103,15 +103,16 @@ _JAVA: Final[Rows] = (
     ),
 )
 
-OWN_OF_CONNECTORS: Final = (
+HOW_WORKERS_RUN_IT: Final = (
     "kconnect.task.stuck.after.ms",
     "kconnect.task.lagging.after.ms",
     *RESTART_KEYS,
     *SLOT_KEYS,
     LAG_ABOVE,
-    LABELS,
-    VALUE_SCHEMA,
 )
+"""Settings of a connector that say how a worker runs and watches it; without a worker they have no effect."""
+
+OWN_OF_CONNECTORS: Final = (*HOW_WORKERS_RUN_IT, LABELS, VALUE_SCHEMA)
 """Settings of ours that a connector may have; those with kconnect. override the worker's of the same name."""
 
 READ_AS_WRITTEN: Final = (*RESTART_KEYS, *SLOT_KEYS, LABELS)

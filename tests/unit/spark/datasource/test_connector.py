@@ -50,6 +50,13 @@ def test_wrong_options_are_refused_in_the_words_of_the_tables(change, said):
     assert "PluginDesc" not in text  # Java's list of all that there are
 
 
+def test_what_only_a_worker_heeds_is_said_to_have_no_effect(caplog):
+    given = {"kconnect.slot": "own", "errors.restart.max": "3", "kconnect.labels": "team=a"}
+    ConnectorOfFormat({**_FILE, **given}, SourceConnector)
+    why = "has no effect here: Spark runs the tasks, not a worker"
+    assert [record.getMessage() for record in caplog.records] == [f"errors.restart.max {why}", f"kconnect.slot {why}"]
+
+
 def test_names_with_capitals_come_back_from_where_they_are_known():
     lower = {
         **_FILE,
