@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import Activity, task_metrics
-from kconnect.client.worker_start import start_of
+from kconnect.client.worker_start import WorkerHealth, health_of
 from kconnect.client.workers import worker_ids
 from kconnect.clock import now_ms
-from kconnect.errors import ConnectError, NoRouteError, NotFoundError
+from kconnect.errors import ConnectError, NoRouteError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
 from kconnect.model import Condition, RunState, TaskId
 from kconnect.runtime.health.flow_metrics import summed
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus
     from kconnect_cli.session import CliSession
 
+P = ParamSpec("P")
+T = TypeVar("T")
 # Java's workers do not say who of them answers: each is asked, side by side, and one that is frozen costs this much
 _ANSWER_S = 1.0
 # It reads three topics, in some 0.3 s. Longer than this nobody waits who did not say --request-timeout
@@ -47,7 +49,7 @@ def health_document(
     place: str,
     statuses: Mapping[str, ConnectorStatus],
     workers: Sequence[Mapping[str, Any]] | None,
-    **more: Any,  # what is known: cluster_id, outage, starting, doctor, activities (by connector), notes
+    **more: Any,  # what is known: cluster_id, outage, starting, ill, doctor, activities (by connector), notes
 ) -> dict[str, Any]:
     """The document, and what in it is a problem. Pure."""
     views = [connector_view(statuses[name]) for name in sorted(statuses)]
@@ -78,7 +80,7 @@ def health_document(
         "doctor": more.get("doctor"),
         "notes": more.get("notes") or [],
     }
-    problems = _problems(document, more.get("starting") or "")
+    problems = _problems(document, more.get("starting") or "", more.get("ill"))
     return {"healthy": not problems, "problems": problems, **document}
 
 
@@ -98,11 +100,13 @@ _LATE: Final = (
 )
 
 
-def _problems(document: Mapping[str, Any], starting: str) -> list[str]:
-    """What needs somebody, a sentence each, the worst first."""
+def _problems(document: Mapping[str, Any], starting: str, ill: str | None) -> list[str]:
+    """What needs somebody, a sentence each, the worst first. `ill`: what is wrong with the worker that was asked."""
     found = []
     if document["outage"] is not None:
         found.append(document["outage"]["sentence"])
+    elif ill is not None:
+        found.append(ill)
     if starting:
         found.append(f"{document['place']} is {starting}".rstrip("."))
     for worker in document["workers"] or ():
@@ -133,10 +137,17 @@ def _parts_in(rows: Sequence[Mapping[str, Any]], word: str) -> list[str]:
 
 def _of_workers(session: CliSession) -> dict[str, Any]:
     client = session.client
-    start = start_of(client)
-    if start is not None and not start.answers_requests:
+    asked = _beside(_health, session)
+    try:
+        statuses = client.connector_statuses()
+    except (TimedOutError, UnreachableError):
+        raise
+    except ConnectError:
+        start = asked.result().start
+        if start is None or start.answers_requests:
+            raise
         return health_document(client.url, {}, None, starting=start.text)
-    statuses = client.connector_statuses()
+    health = asked.result()
     outage = None if client.outage is None else {**client.outage.to_json(), "sentence": client.outage.banner()}
     notes = list[str]()
     doctor = _looking(session, notes, is_away=outage is not None)
@@ -149,7 +160,8 @@ def _of_workers(session: CliSession) -> dict[str, Any]:
         workers,
         cluster_id=cluster_id,
         outage=outage,
-        starting="" if start is None else start.text,
+        starting="" if health.start is None else health.start.text,
+        ill=health.problem,
         activities=moves,
         doctor=doctor.result(),
         notes=notes,
@@ -230,10 +242,20 @@ def _of_topics(session: CliSession) -> dict[str, Any]:
 def _looking(session: CliSession, notes: list[str], *, is_away: bool) -> Future[dict[str, Any] | None]:
     """The doctor at work while other things are asked: of the worker, or here where it is said where Kafka is."""
     look = _doctor if cluster_of(session).is_given else _nothing if is_away else _asked_doctor
-    pool = ThreadPoolExecutor(1, thread_name_prefix="asks-doctor")
-    found = pool.submit(look, session, notes)
+    return _beside(look, session, notes)
+
+
+def _beside(ask: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> Future[T]:
+    """Asks on a thread of its own."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="asks-health")
+    found = pool.submit(ask, *arguments, **more)
     pool.shutdown(wait=False)
     return found
+
+
+def _health(session: CliSession) -> WorkerHealth:
+    with session.another_client() as client:
+        return health_of(client)
 
 
 def _nothing(session: CliSession, notes: list[str]) -> None:

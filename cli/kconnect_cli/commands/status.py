@@ -30,8 +30,8 @@ def status(ctx: typer.Context) -> None:
     workers have none; so it is with the lag of sinks. With --direct only the topics are read.
 
     Exit code: 0 if all is well; 7 if something failed, is UNASSIGNED, stuck, retrying or not committing, a worker does
-    not answer or is starting, Kafka is away, or the doctor finds an error or a warning; 5 if no worker answers; 6 if it
-    does not answer in time. PAUSED, STOPPED and lagging are not faults. `-o name` prints the problems.
+    not answer, is starting or unhealthy, Kafka is away, or the doctor finds an error or a warning; 5 if no worker
+    answers; 6 if it does not answer in time. PAUSED, STOPPED and lagging are not faults. `-o name` prints the problems.
     """
     session = session_of(ctx)
     from kconnect_cli.admin.cluster_health import cluster_health

@@ -1,11 +1,11 @@
-"""What a worker waits for while it starts, as all who ask a cluster know it: `Spark is starting (3 s).`"""
+"""What a worker says of its own health: what its start waits for, as `Spark is starting (3 s).`, and what is wrong."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kconnect.errors import NotFoundError
+from kconnect.errors import NotFoundError, TimedOutError
 
 if TYPE_CHECKING:
     from kconnect.client.connect_client import ConnectClient
@@ -29,15 +29,35 @@ class WorkerStart:
         return f"starting: {waits_for}" if waits_for else "starting"
 
 
-def start_of(client: ConnectClient) -> WorkerStart | None:
-    """What a worker says of its start; None once that is over, and of workers before Kafka 3.9, which cannot say it.
+@dataclass(frozen=True, slots=True)
+class WorkerHealth:
+    """What `/health` says; nothing of workers before Kafka 3.9, which do not have it."""
+
+    start: WorkerStart | None = None
+    """Is None once the start is over."""
+    problem: str | None = None
+    """A sentence, if the worker is unhealthy or does not answer this."""
+
+
+def health_of(client: ConnectClient) -> WorkerHealth:
+    """A worker of Java's whose Kafka does not answer has no answer here, and answers what it has in memory.
 
     Errors: ConnectError.
     """
     try:
         body = client.health()
     except NotFoundError:
-        return None
-    if body.get("status") != "starting":
-        return None
-    return WorkerStart(str(body.get("message", "")), body.get("answers_requests", True) is not False)
+        return WorkerHealth()
+    except TimedOutError as err:
+        return WorkerHealth(problem=str(err))
+    message = str(body.get("message", ""))
+    if body.get("status") == "starting":
+        return WorkerHealth(WorkerStart(message, body.get("answers_requests", True) is not False))
+    if body.get("status") == "unhealthy":
+        return WorkerHealth(problem=f"{client.url} says that it is unhealthy: {message}".rstrip(": "))
+    return WorkerHealth()
+
+
+def start_of(client: ConnectClient) -> WorkerStart | None:
+    """What a worker says of its start; None once that is over, and where it does not say. Errors: as `health_of`."""
+    return health_of(client).start

@@ -5,15 +5,21 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
+import psutil
 import pytest
 
+from kconnect.client import ConnectClient
+from kconnect.errors import TimedOutError
 from kconnect.java.devbroker import DevBroker
 from kit.admin_flow import Operator, sink_from_create_to_delete, source_from_create_to_delete, what_is_not_there
-from kit.cli import cli_env, connect_command
+from kit.cli import cli_env, cli_run, connect_command
+from kit.distributed_worker import cluster_settings
+from kit.freezing import freeze, wake
 from kit.java_connect import JavaConnect
 from kit.picture import Picture
 from kit.screen import Terminal
 from kit.topics import create_topic
+from kit.waiting import eventually
 
 
 @pytest.mark.broker
@@ -69,3 +75,39 @@ def top_shows_what_java_tells(java: JavaConnect, home: Path, topic: str, folder:
         screen.until("keeps no lines of its log: it is Java's")
         screen.press("q")
         assert terminal.wait() == 0
+
+
+@pytest.mark.broker
+@pytest.mark.java
+def test_while_kafka_is_frozen_a_cluster_of_javas_is_shown_from_what_its_worker_has_in_memory(
+    own_broker: DevBroker, tmp_path: Path, home: Path
+) -> None:
+    name = f"held-{uuid.uuid4().hex[:6]}"
+    (tmp_path / "lines.txt").write_text("a\n")
+    config = {"connector.class": "FileStreamSource", "file": str(tmp_path / "lines.txt"), "topic": name}
+    settings = cluster_settings(name)
+    broker = psutil.Process(own_broker.pid)
+    with JavaConnect(tmp_path / "java", own_broker.bootstrap, mode="distributed", worker=settings) as java:
+        java.order("PUT", f"/connectors/{name}/config", config, expect=201)
+        java.await_running(name)
+        freeze([broker])
+        try:
+
+            def is_held_up() -> bool:
+                with ConnectClient(java.url, timeout_s=2) as client:
+                    try:
+                        client.connector(name)
+                    except TimedOutError:
+                        return True
+                return False
+
+            eventually(is_held_up, 60, "its herder waits for Kafka")
+            status = cli_run("status", "--url", java.url, home=home, expect=7)
+            page = cli_run("describe", name, "--url", java.url, home=home, expect=0)
+        finally:
+            wake([broker])
+    assert status.stdout.startswith(f"UNHEALTHY  {java.url}")
+    assert f"{java.url} did not answer GET /health within 4 s (--request-timeout)" in status.stdout
+    assert "1 connector: 1 RUNNING" in status.stdout
+    assert f"topic = {name}" in page.stdout
+    assert "Its offsets are not known" in page.stderr
