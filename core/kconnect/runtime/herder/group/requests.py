@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from kconnect.errors import ConflictError, ConnectError, UnreachableError
+from kconnect.errors import ConflictError, ConnectError, NotFoundError, UnreachableError
 from kconnect.runtime.config.rights import Right, client_of_java
 from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.coordinator import Coordinator
@@ -24,6 +24,7 @@ _LEAST_S: Final = 0.1
 _PAUSE_S: Final = 0.1
 # The group moves to another broker (and COORDINATOR_LOAD_IN_PROGRESS)
 _PASSING: Final = COORDINATOR_ELSEWHERE | {14}
+_NO_TOPIC: Final = 3
 _NOT_ALLOWED: Final = {29: "topic", 30: "group"}
 # NON_EMPTY_GROUP, GROUP_SUBSCRIBED_TO_TOPIC; and what who is no member hears when it commits to a group that has some
 _HAS_MEMBERS: Final = frozenset({68, 86, 22, 25, 27})
@@ -91,7 +92,12 @@ def ask_any(way: Access, request: KafkaRequest[A], within_s: float) -> A:
 
 
 def refused(doing: str, code: int, settings: Mapping[str, str], *needs: Right) -> ConnectError:
-    """The error for a broker's final refusal. `needs`: the rights without which it refuses."""
+    """The error for a broker's final refusal. `needs`: the rights without which it refuses.
+
+    NotFoundError for a topic or partition; ConflictError for a group with members.
+    """
+    if code == _NO_TOPIC:
+        return NotFoundError(f"{doing}: Unknown topic or partition")
     if code in _HAS_MEMBERS:
         return ConflictError(f"{doing}: the group still has members", hint="Stop the connector and try again.")
     if code in _NOT_ALLOWED:
