@@ -48,6 +48,9 @@ def number_text(value: float, is_single: bool = False) -> str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
+    if not is_single and _LONG <= value < _NO_POINT:  # such as seconds since 1970: 0.6 us instead of 4
+        whole, _, fraction = repr(value).partition(".")
+        return f"{whole[0]}.{f'{whole[1:]}{fraction}'.rstrip('0') or '0'}E{len(whole) - 1}"
     if is_single:
         value = single_precision(value)
         if math.isinf(value):
@@ -58,6 +61,10 @@ def number_text(value: float, is_single: bool = False) -> str:
         text = f"{value:.1e}"
         text = text if float(text) == value else repr(value)
     return _java_form(decimal.Decimal(text), value)
+
+
+# From here on Java writes an exponent, and Python none up to there
+_LONG, _NO_POINT = 1e7, 1e16
 
 
 def single_precision(value: float | decimal.Decimal) -> float:

@@ -145,7 +145,7 @@ def test_null_struct_rows_become_null_payloads() -> None:
 @pytest.mark.parametrize(
     ("schema", "column"),
     [
-        (None, pa.array(["a"])),
+        (None, pa.array(["a"], pa.large_string())),
         (Schema.STRING_SCHEMA, pa.array(["a"], pa.large_string())),
         (Decimal.schema(3), pa.array([PyDecimal("1.25")], pa.decimal128(38, 2))),
         (Decimal.schema(127), pa.array([b"\x01"], pa.binary())),

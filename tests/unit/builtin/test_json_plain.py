@@ -5,11 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.builtin.converters.json_converter import plain_json
+from kconnect.api.plain_columns import NULL_IS_MISSING, WHOLE_IS_INT
+from kconnect.api.values_text import number_text
+from kconnect.builtin.converters.plain_json import plain_json, plain_json_texts
 from kconnect.java.compat.json_writer import JsonWriter
 
 WRITER = JsonWriter(numeric_decimals=False, replace_null_with_default=True, cache_size=10)
@@ -26,10 +29,15 @@ def test_it_gives_what_the_writer_gives(value: Any) -> None:
     assert made is None or made == WRITER.value(None, value).encode()
 
 
-@given(st.floats(-2e7, 2e7))
+@given(st.floats() | st.floats(-2e7, 2e7) | st.floats(1e7, 1e17) | st.integers(0, 1 << 60).map(float))
 def test_floats_are_spelled_as_in_java(value: float) -> None:
-    made = plain_json({"f": value})
-    assert made is None or made == WRITER.value(None, {"f": value}).encode()
+    assert plain_json({"f": [value]}) == WRITER.value(None, {"f": [value]}).encode()
+    assert plain_json_texts(pa.array([{"f": [value]}, None])) == [WRITER.value(None, {"f": [value]}).encode(), None]
+
+
+@given(st.floats(1e7, 1e16, exclude_max=True) | st.integers(10**7, 10**16 - 1).map(float))
+def test_the_short_way_of_long_floats_gives_the_digits_of_the_long_way(value: float) -> None:
+    assert number_text(value) == number_text(-value)[1:]
 
 
 def test_an_ordinary_value_goes_the_short_way() -> None:
@@ -39,16 +47,68 @@ def test_an_ordinary_value_goes_the_short_way() -> None:
     assert made is not None
 
 
+@pytest.mark.parametrize("text", ["\x1b[0m", "\\u001b", "\\\x1b", "\U0001f600 and é", "\x7f", "ÿ\U0010ffff\n"])
+def test_characters_are_spelled_as_in_java(text: str) -> None:
+    for value in (text, {text: [text, "x"]}):
+        made = plain_json(value)
+        assert made == WRITER.value(None, value).encode()
+    column = pa.array([{"a": text, "b": 1}, {"a": "x", "b": None}, None])
+    texts = plain_json_texts(column)
+    expected = [None if value is None else WRITER.value(None, value).encode() for value in column.to_pylist()]
+    assert texts == expected
+
+
+_ROWS = st.lists(
+    st.none()
+    | st.fixed_dictionaries(
+        {
+            "n": st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
+            "f": st.none() | st.floats(-2e7, 2e7),
+            "s": st.none() | st.text(),
+            "in": st.none() | st.fixed_dictionaries({"ok": st.booleans(), "é": st.lists(st.floats(), max_size=2)}),
+        }
+    ),
+    max_size=6,
+)
+
+
+@given(_ROWS)
+def test_rows_of_a_column_are_written_as_the_writer_writes_each(rows: list[Any]) -> None:
+    inner = pa.struct([("ok", pa.bool_()), ("é", pa.list_(pa.float64()))])
+    kind = pa.struct([("n", pa.int64()), ("f", pa.float64()), ("s", pa.string()), ("in", inner)])
+    column = pa.array(rows, kind)
+    texts = plain_json_texts(column)
+    expected = [None if row is None else WRITER.value(None, row).encode() for row in column.to_pylist()]
+    assert texts == expected
+
+
+def test_missing_members_and_whole_floats_are_minded() -> None:
+    column = pa.array(
+        [{"a": None, "f": 21.0}, {"a": "x", "f": 21.5}],
+        pa.struct(
+            [pa.field("a", pa.string(), metadata=NULL_IS_MISSING), pa.field("f", pa.float64(), metadata=WHOLE_IS_INT)]
+        ),
+    )
+    assert plain_json_texts(column) == [b'{"f":21}', b'{"a":"x","f":21.5}']
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([b"x"]),
+        pa.array([Decimal("1.0")]),
+        pa.array(["a"], pa.large_string()),
+    ],
+)
+def test_a_column_that_orjson_would_write_otherwise_is_left_to_the_writer(column: pa.Array) -> None:
+    assert plain_json_texts(column) is None
+    assert plain_json_texts(column.slice(0, 0)) in (None, [])
+
+
 @pytest.mark.parametrize(
     "value",
     [
-        {"f": float("nan")},
-        {"f": float("inf")},
-        {"f": 1e7},
-        {"f": 1e-5},
         {"n": 1 << 64},
-        {"s": "\x1b"},
-        {"s": "\U0001f600"},
         {"s": "\ud800"},
         {"b": b"x"},
         {1: "x"},
@@ -56,5 +116,5 @@ def test_an_ordinary_value_goes_the_short_way() -> None:
         [(1, 2)],
     ],
 )
-def test_what_orjson_would_write_otherwise_is_left_to_the_writer(value: Any) -> None:
+def test_what_only_the_writer_can_write_or_refuse_is_left_to_it(value: Any) -> None:
     assert plain_json(value) is None

@@ -77,7 +77,7 @@ def escaped(column: pa.StringArray) -> pa.StringArray:
     import pyarrow as pa
 
     raw = _data(column)
-    plain = raw.isascii() or not any(byte in raw for byte in _FOUR_BYTE_LEADS)
+    plain = raw.isascii() or not any(byte in raw for byte in FOUR_BYTE_LEADS)
     if plain:
         if len(orjson.dumps(str(raw, "utf-8"))) == len(raw) + 2:
             return column
@@ -89,7 +89,7 @@ def escaped(column: pa.StringArray) -> pa.StringArray:
 
 
 # Lead bytes of characters beyond the BMP in UTF-8: Jackson writes those as two escaped surrogates.
-_FOUR_BYTE_LEADS = tuple(bytes([lead]) for lead in range(0xF0, 0xF5))
+FOUR_BYTE_LEADS = tuple(bytes([lead]) for lead in range(0xF0, 0xF5))
 
 
 # Neither orjson nor Jackson escapes DEL, so where no string has one it shows the borders of strings escaped as one.

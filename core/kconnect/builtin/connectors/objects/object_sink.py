@@ -11,7 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import (
     DataError,
@@ -165,8 +166,8 @@ class ObjectSinkTask(SinkTask):
     # --- records into units ---
 
     def _put_all(self, records: list[SinkRecord]) -> None:
-        for (place, _, _), group in groupby(records, _kind_of):
-            self._put_some(place, list(group))
+        for (topic, partition, _, _), group in groupby(records, _KIND):
+            self._put_some(TopicPartition(topic, partition), list(group))
 
     def _put_some(self, place: TopicPartition, records: list[SinkRecord]) -> None:
         """Records of one partition, topic and schema; when they cannot be kept together, one by one."""
@@ -356,7 +357,5 @@ class ObjectSinkTask(SinkTask):
             self._sought.pop(place, None)
 
 
-def _kind_of(record: SinkRecord) -> tuple[TopicPartition, str, Schema | None]:
-    """What records share that are kept together."""
-    place = TopicPartition(record.original_topic, record.original_kafka_partition)
-    return place, record.topic, record.value_schema
+# What records share that are kept together
+_KIND: Final = attrgetter("original_topic", "original_kafka_partition", "topic", "value_schema")
