@@ -315,6 +315,31 @@ def test_values_are_cast_by_the_type_of_the_column_that_is_there(maria: MariaDb,
     hold_alike(((f"{kind} {value!r}", case) for case in INTO_COLUMNS for kind, value, _ in [case]), reported)
 
 
+def test_what_the_table_fills_by_itself_is_left_to_it_where_a_record_does_not_have_it(
+    maria: MariaDb, schema: str
+) -> None:
+    maria.run(
+        "CREATE TABLE filled (id int, n int AUTO_INCREMENT UNIQUE, a varchar(9) DEFAULT 'none', b double, "
+        "c int NOT NULL DEFAULT 7, at datetime DEFAULT '2026-01-02' ON UPDATE current_timestamp, "
+        "twice int GENERATED ALWAYS AS (id * 2) STORED, d int DEFAULT (3 + 4))",
+        "CREATE VIEW filled_view AS SELECT id, a, b FROM filled",
+        schema=schema,
+    )
+    with sink_into(maria, schema, "filled", auto_create="false") as sink:
+        sink.put({"id": 1, "a": "x", "n": 70}, {"id": 2, "b": 2.5}, {"id": 3, "c": 9, "b": 0.5, "d": 1})
+    with sink_into(maria, schema, "filled_view", auto_create="false") as sink:
+        sink.put({"id": 4, "a": "x"}, {"id": 5, "b": 1.5})
+    found = maria.run("SELECT id, n, a, b, c, CAST(at AS date), twice, d FROM filled ORDER BY id", schema=schema)
+    at = datetime.date(2026, 1, 2)
+    assert found == [
+        (1, 70, "x", None, 7, at, 2, 7),
+        (2, 71, "none", 2.5, 7, at, 4, 7),
+        (3, 72, "none", 0.5, 9, at, 6, 1),
+        (4, 73, "x", None, 7, at, 8, 7),
+        (5, 74, "none", 1.5, 7, at, 10, 7),
+    ]
+
+
 def test_microseconds_go_through_a_topic_into_a_table_that_is_made(maria: MariaDb, schema: str, tmp_path: Path) -> None:
     maria.run(
         "SET time_zone = '+00:00'",

@@ -222,9 +222,16 @@ def test_decimals_keep_their_digits_or_are_misfits() -> None:
 
 def test_columns_of_each_database_are_known() -> None:
     found = postgres_columns(
-        [("a", "bigint"), ("b", "numeric(12,2)"), ("c", "numeric"), ("d", "order_state"), ("e", "numeric(3,-2)")],
+        [
+            ("a", "bigint", True),
+            ("b", "numeric(12,2)", True),
+            ("c", "numeric", True),
+            ("d", "order_state", False),
+            ("e", "numeric(3,-2)", True),
+        ],
         dt.UTC,
     )
+    assert [one.name for one in found if not one.is_null_if_left_out] == ["d"]
     assert [(one.kind, one.precision, one.scale) for one in found] == [
         ("int64", None, 0),
         ("decimal", 12, 2),
@@ -234,9 +241,9 @@ def test_columns_of_each_database_are_known() -> None:
     ]
     found = mysql_columns(
         [
-            ("a", "int", "int(10) unsigned", 10, 0, None),
-            ("b", "tinyint", "tinyint(1)", 3, 0, None),
-            ("c", "datetime", "datetime(3)", None, None, 3),
+            ("a", "int", "int(10) unsigned", 10, 0, None, 1),
+            ("b", "tinyint", "tinyint(1)", 3, 0, None, 0),
+            ("c", "datetime", "datetime(3)", None, None, 3, None),
         ],
         DIALECTS["mysql"].adapt,
     )
@@ -245,6 +252,7 @@ def test_columns_of_each_database_are_known() -> None:
         ("", False, None),
         ("timestamp", False, 3),
     ]
+    assert [one.is_null_if_left_out for one in found] == [True, False, False]
     with pytest.raises(MisfitError):
         fitted(found[2], "2026-11-28T10:00:00.123456", is_seen=True)
     with pytest.raises(MisfitError):
@@ -252,7 +260,7 @@ def test_columns_of_each_database_are_known() -> None:
     kinds = [
         one.kind
         for one in sqlite_columns(
-            [(0, str(n), name) for n, name in enumerate(("INT8", "VARCHAR(5)", "REAL", "", "BOOLEAN"))],
+            [(n, str(n), name, 0, None, 0) for n, name in enumerate(("INT8", "VARCHAR(5)", "REAL", "", "BOOLEAN"))],
             DIALECTS["sqlite"].adapt,
         )
     ]

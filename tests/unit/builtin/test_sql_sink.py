@@ -53,6 +53,61 @@ def test_maps_become_rows_of_a_table_that_is_made_for_them(file: Path) -> None:
     assert [row[2] for row in rows(file, "PRAGMA table_info(orders)")] == ["INTEGER", "TEXT", "REAL", "TEXT"]
 
 
+_SOME_MISSING: list[dict[str, Any]] = [
+    {"id": 1, "a": "x"},
+    {"id": 2, "b": 2.5, "d": 9},
+    {"b": 1.5, "id": 3},
+    {"id": 4, "a": "y", "c": True},
+    {"id": 5, "d": 1},
+]
+
+
+def test_members_that_are_missing_are_null_and_rows_stay_in_their_order(file: Path) -> None:
+    with sink_into(file, auto_create="true", auto_evolve="true") as sink:
+        sink.put(*_SOME_MISSING)
+    assert rows(file, "SELECT id, a, b, c, d FROM orders ORDER BY rowid") == [
+        (1, "x", None, None, None),
+        (2, None, 2.5, None, 9),
+        (3, None, 1.5, None, None),
+        (4, "y", None, 1, None),
+        (5, None, None, None, 1),
+    ]
+
+
+def test_what_the_table_fills_by_itself_is_left_to_it_where_a_record_does_not_have_it(file: Path) -> None:
+    columns = "id INTEGER PRIMARY KEY, a TEXT DEFAULT 'none', b REAL, c BOOLEAN DEFAULT NULL, d INT NOT NULL DEFAULT 7"
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"CREATE TABLE orders ({columns})")
+    connection.close()
+    with sink_into(file) as sink:
+        sink.put(*_SOME_MISSING, {"a": None, "b": 0.5})
+    assert rows(file) == [
+        (1, "x", None, None, 7),
+        (2, "none", 2.5, None, 9),
+        (3, "none", 1.5, None, 7),
+        (4, "y", None, 1, 7),
+        (5, "none", None, None, 1),
+        (6, None, 0.5, None, 7),
+    ]
+
+
+def test_an_upsert_leaves_what_a_record_does_not_have_as_it_is(file: Path) -> None:
+    with sink_into(file, **UPSERT, auto_evolve="true") as sink:
+        sink.put({"id": 1, "a": "x", "b": 1})
+        sink.put({"id": 1, "b": 2}, {"id": 2, "a": "y"}, {"id": 1, "c": 3})
+    assert rows(file, "SELECT id, a, b, c FROM orders ORDER BY id") == [(1, "x", 2, 3), (2, "y", None, None)]
+
+
+def test_members_of_their_own_in_each_record_do_not_make_rows_of_all(file: Path) -> None:
+    """Free-form maps: each row is written with its own columns."""
+    with sink_into(file, auto_create="true", auto_evolve="true") as sink:
+        sink.put(*({"id": number, f"k{number}": number} for number in range(20)))
+    assert rows(file, "SELECT id, k3, k19 FROM orders WHERE id IN (3, 19) ORDER BY id") == [
+        (3, 3, None),
+        (19, None, 19),
+    ]
+
+
 def test_upserts_change_the_row_that_is_there_and_redelivery_leaves_each_once(file: Path) -> None:
     sink = sink_into(file, **UPSERT).start()
     sink.put({"id": 1, "n": "a"}, {"id": 2, "n": "b"}, {"id": 1, "n": "c"})

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kconnect.api.plain_columns import plain_values
+from kconnect.api.plain_values import LEAST_SHORT, MOST_SHORT, SIMPLE, is_plain, is_short
 from kconnect.builtin.converters.json_columns import FOUR_BYTE_LEADS, SEPARATOR
 from kconnect.java.compat.jackson import write_double
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-_SIMPLE = frozenset({str, int, bool, type(None)})
 
 
 def plain_json(value: Any) -> bytes | None:
@@ -25,7 +23,7 @@ def plain_json(value: Any) -> bytes | None:
     as seconds since 1970, 3.2 and 14 us.
     """
     try:
-        raw = orjson.dumps(value if _is_plain(value) else _spelled(value))
+        raw = orjson.dumps(value if is_plain(value) else _spelled(value))
     except (orjson.JSONEncodeError, _OtherError):  # numbers beyond 64 bits, lone surrogates, deep nests; other types
         return None
     return as_jackson_spells(b"%b" % raw)  # orjson leaves its 1 KB buffer behind each short text: 1.5 us a record kept
@@ -49,7 +47,7 @@ def plain_json_texts(column: pa.Array) -> list[bytes | None] | None:
 
 
 def _texts_at_once(values: list[Any]) -> list[bytes | None] | None:
-    """None where the rows' texts cannot be told apart."""
+    """Returns None where the border between two rows cannot be seen."""
     rows: list[Any] = [SEPARATOR] * (2 * len(values) - 1)
     rows[::2] = values
     joined = as_jackson_spells(orjson.dumps(rows)[1:-1])
@@ -92,7 +90,7 @@ def _has_plain_types(kind: pa.DataType) -> bool:
 
 
 def _has_short_floats(column: pa.Array) -> bool:
-    """Whether `_is_short` holds for all floats in a column of plain types."""
+    """Whether `is_short` holds for all floats in a column of plain types."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -104,7 +102,7 @@ def _has_short_floats(column: pa.Array) -> bool:
     if not pa.types.is_float64(kind):
         return True
     size = pc.abs(column)
-    short = pc.and_(pc.greater_equal(size, _LEAST_SHORT), pc.less(size, _MOST_SHORT))
+    short = pc.and_(pc.greater_equal(size, LEAST_SHORT), pc.less(size, MOST_SHORT))
     return bool(pc.all(pc.or_(short, pc.equal(size, 0.0))).as_py() is not False)  # None: no value
 
 
@@ -122,34 +120,7 @@ def _spelled(value: Any) -> Any:
     if kind is list:
         return [_spelled(item) for item in value]
     if kind is float:
-        return value if _is_short(value) else orjson.Fragment(write_double(value))
-    if kind in _SIMPLE:
+        return value if is_short(value) else orjson.Fragment(write_double(value))
+    if kind in SIMPLE:
         return value
     raise _OtherError
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether all types and float ranges in it are spelled by orjson as by Jackson."""
-    kind = type(value)
-    if kind is dict:
-        for name in value:
-            if type(name) is not str:
-                return False
-        items = value.values()
-    elif kind is list:
-        items = value
-    else:
-        return kind in _SIMPLE or (kind is float and _is_short(value))
-    for item in items:
-        kind = type(item)
-        if kind not in _SIMPLE and not (_is_short(item) if kind is float else _is_plain(item)):
-            return False
-    return True
-
-
-_LEAST_SHORT, _MOST_SHORT = 1e-3, 1e7
-
-
-def _is_short(value: float) -> bool:
-    """Java writes these without exponent, with the fewest digits that tell them apart, as orjson does."""
-    return _LEAST_SHORT <= value < _MOST_SHORT or -_MOST_SHORT < value <= -_LEAST_SHORT or value == 0.0

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kconnect.api import Schema, SchemaBuilder, Struct
-from kconnect.builtin.types.fitting import DECLARED, KEPT, NotFittingError, as_mapping, build, fit
+from kconnect.api.plain_values import plain
+from kconnect.builtin.types.fitting import DECLARED, KEPT, NotFittingError, as_mapping, as_text, build, fit
 
 _ITEM = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).field("name", Schema.OPTIONAL_STRING_SCHEMA).build()
+
+
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
+_NESTED = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(), inner, max_size=4)
+)
+
+
+@given(st.lists(_NESTED) | st.dictionaries(st.text(), _NESTED))
+def test_the_short_way_to_json_writes_what_the_long_way_writes(value):
+    written = json.dumps(plain(value, is_data=True), ensure_ascii=False, separators=(",", ":"))
+    assert as_text(value) == written
 
 
 def test_times_of_connect_become_those_of_spark_and_back():

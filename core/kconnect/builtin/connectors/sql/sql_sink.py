@@ -254,9 +254,10 @@ class SqlSinkTask(SinkTask):
     # --- rows ---
 
     def _made(self, records: Sequence[SinkRecord]) -> Iterable[tuple[Row, SinkRecord]]:
+        infers = self._config[INFER]
         for record in records:
             try:
-                if record.value_schema is None and record.value is not None and not self._config[INFER]:
+                if record.value_schema is None and record.value is not None and not infers:
                     raise DataError("Its value has no schema, and schema.infer is false")
                 yield self._rows.row(record), record
             except DataError as error:

@@ -105,9 +105,7 @@ class TableWriter:
     def run(self, cursor: Any, rows: Sequence[Row]) -> None:
         """Rows in order; neighbours of one shape go to the driver together."""
         size = self._settings["batch.size"]
-        for run in runs_of(rows):
-            self._create(cursor, run)
-            self._evolve(cursor, run)
+        for run in self._runs(cursor, rows):
             if self._settings["insert.mode"] == "update" and run[0].columns == run[0].keys and not run[0].is_delete:
                 continue  # nothing besides the key
             for part in self._fitted(cursor, run):
@@ -116,6 +114,19 @@ class TableWriter:
                     cursor.executemany(statement, values[start : start + size])
                 if not part[0].is_delete:
                     self._pending[part[0].table] = part[0].columns
+
+    def _runs(self, cursor: Any, rows: Sequence[Row]) -> Iterable[list[Row]]:
+        """Neighbours of one shape, whose tables have a place for them."""
+        if self._settings["insert.mode"] != "insert":  # what a row lacks stays there as it is
+            for run in runs_of(rows):
+                self._create(cursor, run)
+                self._evolve(cursor, run)
+                yield run
+            return
+        for run in runs_of(rows):
+            self._create(cursor, run)
+            self._evolve(cursor, run)
+        yield from runs_of(self._shapes.padded(cursor, rows))
 
     def _fitted(self, cursor: Any, run: Sequence[Row]) -> Iterable[Sequence[Row]]:
         """The rows with values that their columns take without change. Errors: MisfitError, DiscardedRowError."""
