@@ -22,7 +22,7 @@ from kconnect.runtime.herder.group.admin_frames import (
 from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.errors import Unanswered, UnsupportedError, error_name
 from kconnect.runtime.herder.group.frames import KafkaRequest, KnownBrokers
-from kconnect.runtime.herder.group.requests import AWAY_HINT, ask_any, ask_coordinator, refused
+from kconnect.runtime.herder.group.requests import AWAY_HINT, PASSING, PAUSE_S, ask_any, ask_coordinator, refused
 from kconnect.runtime.herder.group.security import Access, access
 
 _DEAD: Final = "Dead"
@@ -70,18 +70,20 @@ def groups_of_type(
 ) -> list[GroupDescription]:
     """The groups of a type, such as `connect`, on all brokers, as far as we may describe them.
 
-    `settings`, `timeout_setting`: as of `describe_group`. Errors: ConnectError, UnreachableError.
+    `settings`, `timeout_setting`: as of `describe_group`.
+    Errors: UnreachableError if no broker answers; ConnectError if one of several does not: its groups are not known.
     """
     way, deadline = access(settings, settings.get("client.id", "kconnect-admin")), time.monotonic() + timeout_s
+    doing = f"Groups cannot be listed within {timeout_s:g} s ({timeout_setting})"
     try:
-        found: list[GroupDescription] = []
-        for broker in ask_any(way, KnownBrokers(), timeout_s):
-            found += _on_broker(broker, way, protocol_type, deadline)
-    except (Unanswered, ConnectError) as err:
-        raise UnreachableError(
-            f"Groups cannot be listed within {timeout_s:g} s ({timeout_setting}): {err}", hint=AWAY_HINT
-        ) from err
-    return found
+        brokers = ask_any(way, KnownBrokers(), timeout_s)
+    except ConnectError as err:
+        raise UnreachableError(f"{doing}: {err}", hint=AWAY_HINT) from err
+    try:
+        return [group for broker in brokers for group in _on_broker(broker, way, protocol_type, deadline)]
+    except Unanswered as err:
+        kind = ConnectError if len(brokers) > 1 else UnreachableError
+        raise kind(f"{doing}: {err}", hint=AWAY_HINT) from err
 
 
 def _on_broker(broker: Address, way: Access, protocol_type: str, deadline: float) -> Iterator[GroupDescription]:
@@ -91,6 +93,9 @@ def _on_broker(broker: Address, way: Access, protocol_type: str, deadline: float
     connection = BrokerConnection(broker, way, left_s())
     try:
         listed = connection.ask(ListGroups(), left_s())
+        while listed.error in PASSING and time.monotonic() + PAUSE_S < deadline:
+            time.sleep(PAUSE_S)
+            listed = connection.ask(ListGroups(), left_s())
         if listed.error:
             raise Unanswered(f"the broker at {broker[0]}:{broker[1]} says {error_name(listed.error)}")
         for name, kind in listed.types.items():

@@ -21,9 +21,9 @@ A = TypeVar("A")
 
 AWAY_HINT: Final = "Check bootstrap.servers and security.protocol, and that the broker runs."
 _LEAST_S: Final = 0.1
-_PAUSE_S: Final = 0.1
+PAUSE_S: Final = 0.1
 # The group moves to another broker (and COORDINATOR_LOAD_IN_PROGRESS)
-_PASSING: Final = COORDINATOR_ELSEWHERE | {14}
+PASSING: Final = COORDINATOR_ELSEWHERE | {14}
 _NO_TOPIC: Final = 3
 _NOT_ALLOWED: Final = {29: "topic", 30: "group"}
 # NON_EMPTY_GROUP, GROUP_SUBSCRIBED_TO_TOPIC; and what who is no member hears when it commits to a group that has some
@@ -57,20 +57,20 @@ def ask_coordinator(
                 answer = connection.ask(request, max(deadline - time.monotonic(), _LEAST_S))
             finally:
                 connection.close()
-            if error_of(answer) not in _PASSING:
+            if error_of(answer) not in PASSING:
                 return answer
             coordinator.forget(connection.address)
             problem = GroupRefusal(error_of(answer), doing)
         except (Unanswered, GroupRefusal) as err:
-            if isinstance(err, GroupRefusal) and err.code not in _PASSING:
+            if isinstance(err, GroupRefusal) and err.code not in PASSING:
                 raise refused(doing, err.code, settings, need) from err
             problem = err
-        if time.monotonic() + _PAUSE_S > deadline:
+        if time.monotonic() + PAUSE_S > deadline:
             raise UnreachableError(
                 f"{doing} within {timeout_s:.3g} s ({timeout_setting}): {problem}",
                 hint=AWAY_HINT,
             ) from problem
-        time.sleep(_PAUSE_S)
+        time.sleep(PAUSE_S)
 
 
 def ask_any(way: Access, request: KafkaRequest[A], within_s: float) -> A:
