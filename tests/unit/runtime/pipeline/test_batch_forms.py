@@ -94,7 +94,7 @@ def test_a_transformation_that_takes_records_is_named() -> None:
 def test_a_batch_of_a_source_with_values_that_are_no_columns_counts_once() -> None:
     forms = BatchForms()
     forms.begin(100)
-    batch = RecordBatch("t", value=pa.array([[number] for number in range(100)]), kafka_partition=0)
+    batch = RecordBatch("t", value=pa.array([str(n) for n in range(100)], pa.large_string()), kafka_partition=0)
     assert len(converters(forms).to_kafka_batch(batch)) == 100
     forms.by_records("another reason")
     assert counted(forms) == BatchShare(1, 1, "value.converter JsonConverter has no columns for them")
