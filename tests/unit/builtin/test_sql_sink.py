@@ -91,6 +91,20 @@ def test_what_the_table_fills_by_itself_is_left_to_it_where_a_record_does_not_ha
     ]
 
 
+@pytest.mark.parametrize("more", [{}, UPSERT], ids=["insert", "upsert"])
+def test_a_member_that_was_null_so_far_gets_the_column_of_its_first_value(file: Path, more: dict[str, str]) -> None:
+    with sink_into(file, **{"auto_create": "true", **more}, auto_evolve="true") as sink:
+        sink.put({"id": 1, "n": None}, {"id": 2, "n": None})
+        assert rows(file) == [(1,), (2,)]
+        sink.put({"id": 3, "n": None, "m": 1.5}, {"id": 4, "n": 7})
+    assert rows(file, "SELECT id, n, m FROM orders ORDER BY id") == [
+        (1, None, None),
+        (2, None, None),
+        (3, None, 1.5),
+        (4, 7, None),
+    ]
+
+
 def test_an_upsert_leaves_what_a_record_does_not_have_as_it_is(file: Path) -> None:
     with sink_into(file, **UPSERT, auto_evolve="true") as sink:
         sink.put({"id": 1, "a": "x", "b": 1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import zoneinfo
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -95,6 +95,20 @@ class TableShapes:
         for (table, is_delete), run in groupby(rows, _TABLE):
             group = list(run)
             made += group if is_delete else _padded(self._columns(cursor, table), group)
+        return made
+
+    def known(self, cursor: Any, rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+        """The rows without fields of which nothing is known yet: no columns, and null in them and in `others`.
+
+        A column that was made for them would be one of texts, and numbers would become texts later.
+        """
+        made: list[Row] = []
+        for (table, is_delete), run in groupby(rows, _TABLE):
+            group = list(run)
+            if not is_delete and self._evolves:
+                here = [*group, *(row for row in others if row.table == table)]
+                group = _known(self._columns(cursor, table), group, here)
+            made += group
         return made
 
     def values(self, cursor: Any, rows: Sequence[Row]) -> list[Sequence[Any]]:
@@ -217,7 +231,9 @@ class TableShapes:
     def _columns(self, cursor: Any, table: str) -> dict[str, TableColumn]:
         found = self._tables.get(table)
         if found is None:
-            found = self._tables[table] = {column.name.lower(): column for column in self._look(cursor, table)}
+            found = {column.name.lower(): column for column in self._look(cursor, table)}
+            if found:  # else there is no table yet
+                self._tables[table] = found
         return found
 
     def _look(self, cursor: Any, table: str) -> list[TableColumn]:
@@ -304,3 +320,23 @@ def _as(row: Row, columns: tuple[str, ...], places: Sequence[int | None]) -> Row
         values=tuple(None if at is None else values[at] for at in places),
         kinds=tuple(None if at is None else kinds[at] for at in places),
     )
+
+
+def _known(columns: Mapping[str, TableColumn], rows: list[Row], others: Sequence[Row]) -> list[Row]:
+    """Rows with a schema say of each field what it is, as do key columns, which are never null."""
+    unknown = {name for shape in {row.columns for row in rows} for name in shape if name.lower() not in columns}
+    for row in others if unknown else ():
+        given = zip(row.columns, row.values, row.kinds, strict=True)
+        unknown -= {name for name, value, kind in given if value is not None or kind is not None}
+    return [_without(row, unknown) for row in rows] if unknown else rows
+
+
+def _without(row: Row, names: Set[str]) -> Row:
+    kept = [at for at, name in enumerate(row.columns) if name not in names]
+    if not kept or len(kept) == len(row.columns):
+        return row
+
+    def of(cells: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(cells[at] for at in kept)
+
+    return row._replace(columns=of(row.columns), values=of(row.values), kinds=of(row.kinds))

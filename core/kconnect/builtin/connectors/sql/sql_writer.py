@@ -97,7 +97,7 @@ class TableWriter:
     # --- rows ---
 
     def shape(self, cursor: Any, rows: Sequence[Row]) -> None:
-        for run in runs_of(rows):
+        for run in runs_of(self._shapes.known(cursor, rows, self._rows)):
             self._create(cursor, run)
             self._evolve(cursor, run)
             self._fitted(cursor, run)
@@ -117,6 +117,7 @@ class TableWriter:
 
     def _runs(self, cursor: Any, rows: Sequence[Row]) -> Iterable[list[Row]]:
         """Neighbours of one shape, whose tables have a place for them."""
+        rows = self._shapes.known(cursor, rows, self._rows)
         if self._settings["insert.mode"] != "insert":  # what a row lacks stays there as it is
             for run in runs_of(rows):
                 self._create(cursor, run)
