@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ from kconnect.admin.cluster.activity import Activity, task_metrics
 from kconnect.client.worker_start import WorkerHealth, health_of
 from kconnect.client.workers import worker_ids
 from kconnect.clock import now_ms
-from kconnect.errors import ConnectError, NoRouteError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.errors import ConnectError, NoRouteError, NotFoundError
 from kconnect.logs.wording import pluralize
 from kconnect.model import Condition, RunState, TaskId
 from kconnect.runtime.health.flow_metrics import summed
@@ -24,6 +24,7 @@ from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.status_rows import with_reason
 
 if TYPE_CHECKING:
+    from kconnect.client.connect_client import ConnectClient
     from kconnect.model import ConnectorStatus
     from kconnect_cli.session import CliSession
 
@@ -31,6 +32,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # Java's workers do not say who of them answers: each is asked, side by side, and one that is frozen costs this much
 _ANSWER_S = 1.0
+# A worker that is well says so at once; one of Java's whose Kafka is frozen never does
+_SOON_S = 0.5
 # It reads three topics, in some 0.3 s. Longer than this nobody waits who did not say --request-timeout
 _DOCTOR_S = 4.0
 
@@ -49,7 +52,7 @@ def health_document(
     place: str,
     statuses: Mapping[str, ConnectorStatus],
     workers: Sequence[Mapping[str, Any]] | None,
-    **more: Any,  # what is known: cluster_id, outage, starting, ill, doctor, activities (by connector), notes
+    **more: Any,  # what is known: cluster_id, outage, starting, unhealthy, doctor, activities (by connector), notes
 ) -> dict[str, Any]:
     """The document, and what in it is a problem. Pure."""
     views = [connector_view(statuses[name]) for name in sorted(statuses)]
@@ -80,7 +83,7 @@ def health_document(
         "doctor": more.get("doctor"),
         "notes": more.get("notes") or [],
     }
-    problems = _problems(document, more.get("starting") or "", more.get("ill"))
+    problems = _problems(document, more.get("starting") or "", more.get("unhealthy"))
     return {"healthy": not problems, "problems": problems, **document}
 
 
@@ -100,13 +103,13 @@ _LATE: Final = (
 )
 
 
-def _problems(document: Mapping[str, Any], starting: str, ill: str | None) -> list[str]:
-    """What needs somebody, a sentence each, the worst first. `ill`: what is wrong with the worker that was asked."""
+def _problems(document: Mapping[str, Any], starting: str, unhealthy: str | None) -> list[str]:
+    """What needs somebody, a sentence each, the worst first. `unhealthy`: what is wrong with the worker itself."""
     found = []
     if document["outage"] is not None:
         found.append(document["outage"]["sentence"])
-    elif ill is not None:
-        found.append(ill)
+    elif unhealthy is not None:
+        found.append(unhealthy)
     if starting:
         found.append(f"{document['place']} is {starting}".rstrip("."))
     for worker in document["workers"] or ():
@@ -138,15 +141,15 @@ def _parts_in(rows: Sequence[Mapping[str, Any]], word: str) -> list[str]:
 def _of_workers(session: CliSession) -> dict[str, Any]:
     client = session.client
     asked = _beside(_health, session)
+    wait([asked], _SOON_S)  # a worker that is starting may hold all else back
+    if asked.done() and (early := _held_back(client, asked.result())) is not None:
+        return early
     try:
         statuses = client.connector_statuses()
-    except (TimedOutError, UnreachableError):
-        raise
     except ConnectError:
-        start = asked.result().start
-        if start is None or start.answers_requests:
-            raise
-        return health_document(client.url, {}, None, starting=start.text)
+        if (late := _held_back(client, asked.result())) is not None:
+            return late
+        raise
     health = asked.result()
     outage = None if client.outage is None else {**client.outage.to_json(), "sentence": client.outage.banner()}
     notes = list[str]()
@@ -161,11 +164,19 @@ def _of_workers(session: CliSession) -> dict[str, Any]:
         cluster_id=cluster_id,
         outage=outage,
         starting="" if health.start is None else health.start.text,
-        ill=health.problem,
+        unhealthy=health.problem,
         activities=moves,
         doctor=doctor.result(),
         notes=notes,
     )
+
+
+def _held_back(client: ConnectClient, health: WorkerHealth) -> dict[str, Any] | None:
+    """The document of a worker whose start takes no requests yet."""
+    start = health.start
+    if start is None or start.answers_requests:
+        return None
+    return health_document(client.url, {}, None, starting=start.text)
 
 
 def _workers(
@@ -254,7 +265,7 @@ def _beside(ask: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> Future
 
 
 def _health(session: CliSession) -> WorkerHealth:
-    with session.another_client() as client:
+    with session.client_of(session.target.urls) as client:
         return health_of(client)
 
 

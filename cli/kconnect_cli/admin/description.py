@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LAST_CHANGES = 5
+# How long the answer for one connector may take before those of all are asked for
 _LATE_S = 1.0
 
 
@@ -99,7 +100,7 @@ def _all_infos(
     if is_answered.wait(_LATE_S):
         return {}
     try:
-        with session.another_client() as client:
+        with session.client_of(session.target.urls) as client:
             return client.connector_infos()
     except ConnectError:
         return {}

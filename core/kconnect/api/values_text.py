@@ -48,7 +48,7 @@ def number_text(value: float, is_single: bool = False) -> str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    if not is_single and _LONG <= value < _NO_POINT:  # such as seconds since 1970: 0.6 us instead of 4
+    if not is_single and _LONG <= value < _NO_POINT:  # such as seconds since 1970: 1.6 us, not 6.4
         whole, _, fraction = repr(value).partition(".")
         return f"{whole[0]}.{f'{whole[1:]}{fraction}'.rstrip('0') or '0'}E{len(whole) - 1}"
     if is_single:

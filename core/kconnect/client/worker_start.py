@@ -49,13 +49,13 @@ def health_of(client: ConnectClient) -> WorkerHealth:
     except NotFoundError:
         return WorkerHealth()
     except TimedOutError as err:
-        return WorkerHealth(problem=str(err))
+        return WorkerHealth(problem=f"{err}. {err.hint}" if err.hint else str(err))
     message = str(body.get("message", ""))
     if body.get("status") == "starting":
         return WorkerHealth(WorkerStart(message, body.get("answers_requests", True) is not False))
-    if body.get("status") == "unhealthy":
-        return WorkerHealth(problem=f"{client.url} says that it is unhealthy: {message}".rstrip(": "))
-    return WorkerHealth()
+    if body.get("status") == "healthy":
+        return WorkerHealth()
+    return WorkerHealth(problem=f"{client.url} says that it is unhealthy: {message}".rstrip(": "))
 
 
 def start_of(client: ConnectClient) -> WorkerStart | None:

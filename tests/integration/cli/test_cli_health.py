@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 import yaml
@@ -18,6 +19,7 @@ from kconnect.model import (
     TaskCondition,
     TaskId,
 )
+from kconnect.runtime.herder.health.reasons import Reason
 from kconnect.runtime.metrics import Moves
 
 TRACE = "Task orders-0 failed: x. Root cause: OSError: disk is full\nTraceback ..\n"
@@ -65,6 +67,37 @@ def test_an_outage_is_a_problem_and_what_is_paused_is_none(connect, herder):
     code, out, _ = connect("status")
     assert code == 7
     assert "Kafka has been away since" in out.splitlines()[1]
+
+
+def test_the_first_of_two_workers_is_away_and_the_second_is_asked_for_all(connect, moving):
+    place = json.loads(connect("status", "-o", "json")[1])["place"]
+    code, out, err = connect("status", "--url", f"http://127.0.0.1:1,{place}")
+    assert code == 0, out + err
+    assert out.startswith(f"HEALTHY  {place}")
+    code, out, _ = connect("describe", "orders", "--url", f"http://127.0.0.1:1,{place}")
+    assert code == 0
+    assert "topic = t" in out
+
+
+def test_a_worker_that_starts_and_takes_no_requests_yet_is_starting_at_once(connect, herder, monkeypatch):
+    is_over = threading.Event()
+    monkeypatch.setattr(herder, "is_ready", lambda: False)
+    monkeypatch.setattr(herder, "is_open", lambda: False)
+    monkeypatch.setattr(herder, "connectors", lambda: is_over.wait(60) or {})
+    try:
+        code, out, _ = connect("status")
+    finally:
+        is_over.set()
+    assert code == 7
+    assert out.startswith("UNHEALTHY")
+    assert " is starting" in out.splitlines()[1]
+
+
+def test_what_a_worker_says_is_wrong_with_it_is_a_problem(connect, herder, monkeypatch):
+    monkeypatch.setattr(herder, "health", lambda: [Reason("The admin client is silent", 0)])
+    code, out, _ = connect("status")
+    assert code == 7
+    assert "says that it is unhealthy: The admin client is silent" in out
 
 
 def test_nobody_who_answers_is_exit_code_5(connect):

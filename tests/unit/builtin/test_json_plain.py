@@ -31,8 +31,9 @@ def test_it_gives_what_the_writer_gives(value: Any) -> None:
 
 @given(st.floats() | st.floats(-2e7, 2e7) | st.floats(1e7, 1e17) | st.integers(0, 1 << 60).map(float))
 def test_floats_are_spelled_as_in_java(value: float) -> None:
-    assert plain_json({"f": [value]}) == WRITER.value(None, {"f": [value]}).encode()
-    assert plain_json_texts(pa.array([{"f": [value]}, None])) == [WRITER.value(None, {"f": [value]}).encode(), None]
+    written = WRITER.value(None, {"f": [value]}).encode()
+    assert plain_json({"f": [value]}) in (None, written)
+    assert plain_json_texts(pa.array([{"f": [value]}, None])) in (None, [written, None])
 
 
 @given(st.floats(1e7, 1e16, exclude_max=True) | st.integers(10**7, 10**16 - 1).map(float))
@@ -55,7 +56,7 @@ def test_characters_are_spelled_as_in_java(text: str) -> None:
     column = pa.array([{"a": text, "b": 1}, {"a": "x", "b": None}, None])
     texts = plain_json_texts(column)
     expected = [None if value is None else WRITER.value(None, value).encode() for value in column.to_pylist()]
-    assert texts == expected
+    assert texts == (None if "\x7f" in text else expected)
 
 
 _ROWS = st.lists(
@@ -79,7 +80,7 @@ def test_rows_of_a_column_are_written_as_the_writer_writes_each(rows: list[Any])
     column = pa.array(rows, kind)
     texts = plain_json_texts(column)
     expected = [None if row is None else WRITER.value(None, row).encode() for row in column.to_pylist()]
-    assert texts == expected
+    assert texts in (None, expected)
 
 
 def test_missing_members_and_whole_floats_are_minded() -> None:
@@ -95,6 +96,8 @@ def test_missing_members_and_whole_floats_are_minded() -> None:
 @pytest.mark.parametrize(
     "column",
     [
+        pa.array([1e7]),
+        pa.array([{"f": [0.5, float("nan")]}]),
         pa.array([b"x"]),
         pa.array([Decimal("1.0")]),
         pa.array(["a"], pa.large_string()),
@@ -108,6 +111,10 @@ def test_a_column_that_orjson_would_write_otherwise_is_left_to_the_writer(column
 @pytest.mark.parametrize(
     "value",
     [
+        {"f": float("nan")},
+        {"f": float("inf")},
+        {"f": 1e7},
+        {"f": 1e-5},
         {"n": 1 << 64},
         {"s": "\ud800"},
         {"b": b"x"},

@@ -16,6 +16,7 @@ from kconnect.api import DataError, RetriableError, SchemaBuilder, SinkRecord, S
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.builtin.connectors.sql.sql_config import CONFIG
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, dialect_of, placeholders
+from kconnect.builtin.connectors.sql.sql_rows import RowMaker
 from kconnect.builtin.connectors.sql.sql_source_config import settings_of
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.testing import ManualClock, SinkHarness
@@ -60,6 +61,15 @@ _SOME_MISSING: list[dict[str, Any]] = [
     {"id": 4, "a": "y", "c": True},
     {"id": 5, "d": 1},
 ]
+
+
+def test_a_value_without_schema_makes_the_same_row_by_its_short_way() -> None:
+    """Which is not taken where columns are chosen."""
+    value = {"b": None, "a": [1], "id": 3}
+    record = SinkRecord("t", 0, None, None, None, value, 7)
+    short = RowMaker("copy_${topic}", "none", (), (), deletes=False).row(record)
+    assert short == RowMaker("copy_${topic}", "none", (), tuple(value), deletes=False).row(record)
+    assert (short.table, short.columns, short.values) == ("copy_t", ("b", "a", "id"), (None, [1], 3))
 
 
 def test_members_that_are_missing_are_null_and_rows_stay_in_their_order(file: Path) -> None:

@@ -58,9 +58,9 @@ def test_what_is_as_somebody_wants_it_is_healthy(found):
             "Worker w2 does not answer: refused",
         ),
         (health(outage={"sentence": "Kafka has been away since 12:00"}), "Kafka has been away since 12:00"),
-        (health(ill="w1 did not answer GET /health"), "w1 did not answer GET /health"),
+        (health(unhealthy="w1 did not answer GET /health"), "w1 did not answer GET /health"),
         (
-            health(ill="w1 says that it is unhealthy", outage={"sentence": "Kafka has been away since 12:00"}),
+            health(unhealthy="w1 says that it is unhealthy", outage={"sentence": "Kafka has been away since 12:00"}),
             "Kafka has been away since 12:00",
         ),
         (health(starting="starting: Spark is starting (3 s)."), "http://w1:8083 is starting: Spark is starting (3 s)"),

@@ -26,7 +26,7 @@ from kconnect.runtime.herder.group.admin_frames import DescribeGroup, GroupAnswe
 from kconnect.runtime.herder.group.coordinator import Coordinator
 from kconnect.runtime.herder.group.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
 from kconnect.runtime.herder.group.frames import KafkaRequest
-from kconnect.runtime.herder.group.requests import ask_any
+from kconnect.runtime.herder.group.group_requests import ask_any
 from kconnect.runtime.herder.group.security import Access, access
 from kconnect.runtime.herder.group.wire import Reader, Writer
 from kconnect.runtime.kafka.admin import KafkaAdmin

@@ -170,7 +170,7 @@ def _as_it_came(value: Any) -> Any:
 def json_text(value: Any) -> str:
     """A value as JSON, a text with quotes. Errors: DataError for one that is nested too deeply.
 
-    Measured, an object of three members: 0.8 us, and 9 by Python's own writer.
+    Measured, an object of three members: 2.3 us, and 11 by Python's own writer.
     """
     with contextlib.suppress(orjson.JSONEncodeError, RecursionError):  # beyond 64 bits, lone surrogates, deep nests
         if is_plain(value):

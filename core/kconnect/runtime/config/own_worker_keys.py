@@ -103,7 +103,7 @@ _JAVA: Final[Rows] = (
     ),
 )
 
-HOW_WORKERS_RUN_IT: Final = (
+ONLY_ON_WORKERS: Final = (
     "kconnect.task.stuck.after.ms",
     "kconnect.task.lagging.after.ms",
     *RESTART_KEYS,
@@ -112,7 +112,7 @@ HOW_WORKERS_RUN_IT: Final = (
 )
 """Settings of a connector that say how a worker runs and watches it; without a worker they have no effect."""
 
-OWN_OF_CONNECTORS: Final = (*HOW_WORKERS_RUN_IT, LABELS, VALUE_SCHEMA)
+OWN_OF_CONNECTORS: Final = (*ONLY_ON_WORKERS, LABELS, VALUE_SCHEMA)
 """Settings of ours that a connector may have; those with kconnect. override the worker's of the same name."""
 
 READ_AS_WRITTEN: Final = (*RESTART_KEYS, *SLOT_KEYS, LABELS)

@@ -20,7 +20,7 @@ from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.config.connector_config import SinkConnectorConfig, SourceConnectorConfig
 from kconnect.runtime.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.runtime.config.misspelt import misspelt_settings
-from kconnect.runtime.config.own_worker_keys import HOW_WORKERS_RUN_IT, OWN_OF_CONNECTORS
+from kconnect.runtime.config.own_worker_keys import ONLY_ON_WORKERS, OWN_OF_CONNECTORS
 from kconnect.runtime.config.variables import Variables, secret_values
 from kconnect.runtime.herder.decisions.connector_entry import complete_task_configs
 from kconnect.runtime.herder.validation.config_infos import ConfigInfos
@@ -63,7 +63,7 @@ class ConnectorOfFormat:
         self._hide_secrets()
         _refuse_problems(self._infos(), self.config)
         self._refuse_dead_letters()
-        for key in HOW_WORKERS_RUN_IT:
+        for key in ONLY_ON_WORKERS:
             if key in self.config:
                 log.warning("%s has no effect here: Spark runs the tasks, not a worker", key)
 

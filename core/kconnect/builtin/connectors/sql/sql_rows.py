@@ -21,7 +21,7 @@ KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 class Row(NamedTuple):
     """One statement's worth: `columns` in order with their values; `is_delete` has the key columns only.
 
-    No dataclass, as one is made for each record: 0.3 us, not 1.4.
+    No dataclass, as one is made for each record: 0.5 us, not 1.5.
     """
 
     table: str
@@ -80,7 +80,7 @@ class RowMaker:
         """Errors: DataError that names the unsuitable part of the record."""
         table = self.table_format.replace("${topic}", record.topic)
         if self.pk_mode == "none" and not self.whitelist and record.value_schema is None and record.value:
-            # By far the most rows without schema: all of the value, as it is. 0.7 us, not 4
+            # By far the most rows without schema: all of the value, as it is. 2.0 us, not 5.5
             value = record.value
             if type(value) is dict and all(type(name) is str for name in value):
                 return Row(table, tuple(value), tuple(value.values()), (), (None,) * len(value))

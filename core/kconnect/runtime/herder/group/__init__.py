@@ -5,6 +5,6 @@ point.
 `member_events` go to the herder's thread. `connection` sends `frames`, built from `wire`'s types;
 `security` and `sasl` log the worker in.
 
-Other groups are asked over the same connections: `requests` finds their coordinators, `description` says who is in
-them, and `admin_frames` has the bytes.
+Other groups are asked over the same connections: `group_requests` finds their coordinators, `description` says who is
+in them, and `admin_frames` has the bytes.
 """

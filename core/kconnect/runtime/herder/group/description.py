@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from kconnect.errors import ConnectError, UnreachableError
 from kconnect.runtime.config.addresses import Address
@@ -17,14 +17,16 @@ from kconnect.runtime.herder.group.admin_frames import (
     DescribeGroup,
     GroupAnswer,
     GroupDescription,
+    ListedGroups,
     ListGroups,
 )
 from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.errors import Unanswered, UnsupportedError, error_name
 from kconnect.runtime.herder.group.frames import KafkaRequest, KnownBrokers
-from kconnect.runtime.herder.group.requests import AWAY_HINT, PASSING, PAUSE_S, ask_any, ask_coordinator, refused
+from kconnect.runtime.herder.group.group_requests import AWAY_HINT, PASSING, PAUSE_S, ask_any, ask_coordinator, refused
 from kconnect.runtime.herder.group.security import Access, access
 
+B = TypeVar("B", GroupAnswer, ListedGroups)
 _DEAD: Final = "Dead"
 _NO_GROUP: Final = 69
 _LEAST_S: Final = 0.1
@@ -87,21 +89,23 @@ def groups_of_type(
 
 
 def _on_broker(broker: Address, way: Access, protocol_type: str, deadline: float) -> Iterator[GroupDescription]:
+    """Asks again while the broker loads its groups: a group that is not shown might be taken for none."""
+
     def left_s() -> float:
         return max(deadline - time.monotonic(), _LEAST_S)
 
+    def asked(request: KafkaRequest[B]) -> B:
+        while (answer := connection.ask(request, left_s())).error in PASSING and left_s() > PAUSE_S:
+            time.sleep(PAUSE_S)
+        return answer
+
     connection = BrokerConnection(broker, way, left_s())
     try:
-        listed = connection.ask(ListGroups(), left_s())
-        while listed.error in PASSING and time.monotonic() + PAUSE_S < deadline:
-            time.sleep(PAUSE_S)
-            listed = connection.ask(ListGroups(), left_s())
+        listed = asked(ListGroups())
         if listed.error:
             raise Unanswered(f"the broker at {broker[0]}:{broker[1]} says {error_name(listed.error)}")
         for name, kind in listed.types.items():
-            if kind == protocol_type:
-                answer = connection.ask(DescribeGroup(name), left_s())
-                if answer.error == 0:
-                    yield answer.group
+            if kind == protocol_type and (answer := asked(DescribeGroup(name))).error == 0:
+                yield answer.group
     finally:
         connection.close()

@@ -15,7 +15,7 @@ from kconnect.runtime.config.client_config import admin_config, admin_settings
 from kconnect.runtime.config.rights import Right
 from kconnect.runtime.herder.group.admin_frames import DeleteGroup, OffsetCommit, OffsetDelete
 from kconnect.runtime.herder.group.frames import KafkaRequest
-from kconnect.runtime.herder.group.requests import ask_coordinator, refused
+from kconnect.runtime.herder.group.group_requests import ask_coordinator, refused
 from kconnect.runtime.herder.offsets.log_ranges import LogRanges
 
 if TYPE_CHECKING:

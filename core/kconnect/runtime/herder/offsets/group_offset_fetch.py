@@ -17,7 +17,7 @@ from kconnect.runtime.herder.group.admin_frames import OffsetFetch, OffsetsFetch
 from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.coordinator import Coordinator
 from kconnect.runtime.herder.group.errors import GroupRefusal, Unanswered
-from kconnect.runtime.herder.group.requests import ask_coordinator, refused
+from kconnect.runtime.herder.group.group_requests import ask_coordinator, refused
 from kconnect.runtime.herder.group.security import access
 
 _NO_GROUP: Final = 69
