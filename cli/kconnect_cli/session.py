@@ -21,7 +21,7 @@ from kconnect_cli.screen.output import Format, fitted
 if TYPE_CHECKING:
     from kconnect.admin.cluster.broker_lags import BrokerLags
     from kconnect.admin.cluster.port import Cluster
-    from kconnect.admin.cluster.rest_cluster import WorkerKind
+    from kconnect.admin.cluster.rest_cluster import RestCluster
     from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ClientAccess, ConnectClient
     from kconnect.client.outage import Outage
@@ -91,7 +91,7 @@ class CliSession:
         """Set when the command works on the cluster's topics, not over a worker's REST API."""
         self.make_lags: Callable[[], BrokerLags] | None = None
         """Gives who asks the cluster's brokers for the lag of sinks; None where nothing says which they are."""
-        self._kind: WorkerKind | None = None
+        self._worker_reader: RestCluster | None = None
         self._given: dict[type, object] = {}
 
     def choose(
@@ -172,10 +172,11 @@ class CliSession:
             from kconnect.admin.cluster.topic_cluster import TopicCluster
 
             return TopicCluster(self.direct, lags=self._lags())
-        from kconnect.admin.cluster.rest_cluster import RestCluster, WorkerKind
+        if self._worker_reader is None:
+            from kconnect.admin.cluster.rest_cluster import RestCluster, WorkerKind
 
-        self._kind = self._kind or WorkerKind()
-        return RestCluster(self.client, self._kind, lags=self._lags())
+            self._worker_reader = RestCluster(self.client, WorkerKind(), lags=self._lags())
+        return self._worker_reader
 
     def _lags(self) -> BrokerLags | None:
         return None if self.make_lags is None else self.make_lags()

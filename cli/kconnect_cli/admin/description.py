@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
-from kconnect.errors import ConnectError, NotFoundError, TimedOutError
+from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.traces import root_cause
 from kconnect.runtime.health.flow_metrics import NO_METRICS
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
@@ -19,14 +17,12 @@ from kconnect_cli.screen.status_rows import more_of
 
 if TYPE_CHECKING:
     from kconnect.admin.cluster.port import Cluster
-    from kconnect.model import BatchShare, ConnectorInfo, ConnectorStatus
+    from kconnect.model import BatchShare, ConnectorStatus
     from kconnect_cli.session import CliSession
 
 T = TypeVar("T")
 
 _LAST_CHANGES = 5
-# How long the answer for one connector may take before those of all are asked for
-_LATE_S = 1.0
 
 
 def description_of(session: CliSession, name: str, mask: Callable[..., dict[str, str]]) -> dict[str, Any]:
@@ -41,17 +37,17 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     Errors: NotFoundError; ConnectError when neither state nor config can be read.
     """
     reader, notes = session.reader, list[str]()
-    info, late = _info(session, name)
+    info = session.on_connector(name, reader.connector)
     status = session.on_connector(name, reader.connector_status)
     moves = _moves(reader, status, notes) if session.direct is None else NO_ACTIVITY
     # Beside the worker's answers: what waits for the brokers in both costs the time once
     changes = _begun(_changes, session, name)
     mbeans = _begun(_mbeans, session, name)
-    if late is None:
+    if reader.held_up is None:
         offsets, lag = _offsets(session, name, notes)
-    else:  # what waits for the same would take as long again
+    else:  # they would wait for the same
         offsets, lag = None, None
-        notes.append(f"Its offsets are not known: {late}")
+        notes.append(f"{reader.held_up}. Its offsets are not known.")
     document: dict[str, Any] = {
         "name": name,
         "type": str(info.type),
@@ -73,37 +69,6 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     if session.direct is not None:
         notes += notes_on_life(session.direct, look_at_group(session.direct), [name])
     return {**document, "notes": notes}
-
-
-def _info(session: CliSession, name: str) -> tuple[ConnectorInfo, TimedOutError | None]:
-    """Its config and tasks; and why they come from those of all connectors, which Java's workers have in memory.
-
-    The thread that answers for a single one is held up there while Kafka does not answer.
-    """
-    is_answered = threading.Event()
-    beside = _begun(partial(_all_infos, is_answered), session, name) if session.direct is None else None
-    try:
-        return session.on_connector(name, session.reader.connector), None
-    except TimedOutError as err:
-        found = {} if beside is None else beside([])
-        if name not in found:
-            raise
-        return found[name], err
-    finally:
-        is_answered.set()
-
-
-def _all_infos(
-    is_answered: threading.Event, session: CliSession, name: str, notes: list[str]
-) -> Mapping[str, ConnectorInfo]:
-    """Asked once the answer for the single one is late; empty if this one fails too: then that says why."""
-    if is_answered.wait(_LATE_S):
-        return {}
-    try:
-        with session.client_of(session.target.urls) as client:
-            return client.connector_infos()
-    except ConnectError:
-        return {}
 
 
 def _moves(reader: Cluster, status: ConnectorStatus, notes: list[str]) -> Activity:

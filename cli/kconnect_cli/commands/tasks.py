@@ -8,17 +8,17 @@ import typer
 
 from kconnect.client.masks import Masks
 from kconnect.clock import now_ms
-from kconnect.errors import NotFoundError
+from kconnect.errors import NotFoundError, TimedOutError
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.selection import LabelOption, Selection, chosen_names, find_names
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, fitted, write_object, write_rows, write_text
 from kconnect_cli.screen.status_rows import condition_name, more_of, part_of, why
-from kconnect_cli.session import Name, ShowSecrets, session_of
+from kconnect_cli.session import CliSession, Name, ShowSecrets, session_of
 
 if TYPE_CHECKING:
-    from kconnect.model import ConnectorStatus
+    from kconnect.model import ConnectorStatus, TaskId
 
 app = command_group("List, show, restart tasks of connectors.")
 
@@ -62,17 +62,14 @@ def show(
     task: _Number,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Show one task: state, worker, config, and why it failed."""
+    """Show one task: state, worker, config, and why it failed. Null is a config that cannot be read."""
     session = session_of(ctx)
     from kconnect.model import TaskId
 
     status = session.on_connector(name, lambda name: session.client.task_status(TaskId(name, task)))
-    infos = {info.id.task: info for info in session.client.tasks(name)}
-    if task not in infos:
-        raise NotFoundError(f"Task {TaskId(name, task)} not found")
     row: dict[str, Any] = {"name": name, "task": task, "state": str(status.state), "worker_id": status.worker_id}
     row |= more_of(status)
-    row["config"] = Masks(session.reader, reveal=show_secrets).masked(infos[task].config)
+    row["config"] = _config(session, TaskId(name, task), show_secrets=show_secrets)
     if session.output in (Format.JSON, Format.YAML):
         write_object(row, session.output)
     else:
@@ -129,9 +126,23 @@ def _rows(status: ConnectorStatus, selection: Selection) -> list[dict[str, Any]]
     return rows
 
 
+def _config(session: CliSession, task: TaskId, *, show_secrets: bool) -> dict[str, str] | None:
+    """Returns None where the worker is held up, as Java's are by a Kafka that does not answer."""
+    try:
+        infos = {info.id: info for info in session.client.tasks(task.connector)}
+    except TimedOutError as err:
+        session.say(f"Its config is not known: {err}.")
+        return None
+    if task not in infos:
+        raise NotFoundError(f"Task {task} not found")
+    return Masks(session.reader, reveal=show_secrets).masked(infos[task].config)
+
+
 def _page(row: Row) -> str:
-    lines = [f"{row['name']} task {row['task']}  {row['state']}  {row['worker_id']}", "config"]
-    lines += [f"  {key} = {value}" for key, value in sorted(row["config"].items())]
+    config = row["config"]
+    lines = [f"{row['name']} task {row['task']}  {row['state']}  {row['worker_id']}"]
+    lines += ["config: not known"] if config is None else ["config"]
+    lines += [f"  {key} = {value}" for key, value in sorted((config or {}).items())]
     if reported := part_of(row).why(now_ms()) or condition_name(row):
         lines[0] += f"  {reported}"
     if stack := (row.get("condition") or {}).get("stack"):

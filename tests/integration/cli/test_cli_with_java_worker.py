@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from pathlib import Path
 
@@ -104,6 +105,8 @@ def test_while_kafka_is_frozen_a_cluster_of_javas_is_shown_from_what_its_worker_
             eventually(is_held_up, 60, "its herder waits for Kafka")
             status = cli_run("status", "--url", java.url, home=home, expect=7)
             page = cli_run("describe", name, "--url", java.url, home=home, expect=0)
+            shown = cli_run("connectors", "show", name, "-o", "json", "--url", java.url, home=home, expect=0)
+            task = cli_run("tasks", "show", name, "0", "--url", java.url, home=home, expect=0)
         finally:
             wake([broker])
     assert status.stdout.startswith(f"UNHEALTHY  {java.url}")
@@ -111,3 +114,8 @@ def test_while_kafka_is_frozen_a_cluster_of_javas_is_shown_from_what_its_worker_
     assert "1 connector: 1 RUNNING" in status.stdout
     assert f"topic = {name}" in page.stdout
     assert "Its offsets are not known" in page.stderr
+    assert json.loads(shown.stdout)["config"] == {**config, "name": name}
+    assert "its config is shown as the worker has it in memory" in shown.stderr
+    assert "RUNNING" in task.stdout
+    assert "config: not known" in task.stdout
+    assert f"did not answer GET /connectors/{name}/tasks" in task.stderr

@@ -116,6 +116,8 @@ def show(
     else:
         one = len(found) == 1 and not selection.needs_looking
         write_object(found[0] if one else found, session.output)
+    if client.held_up is not None:
+        session.say(f"{client.held_up}.")
     say_who_lives(session, names)
 
 

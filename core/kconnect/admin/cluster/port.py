@@ -160,6 +160,14 @@ class Cluster(Protocol):
         ...
 
     @property
+    def held_up(self) -> str | None:
+        """Says that the connector read last is what a held-up worker has in memory, and why; None if it is not.
+
+        Whatever waits for the same, such as offsets, is best not asked for then.
+        """
+        ...
+
+    @property
     def changes(self) -> Changes:
         """Changes of connectors, as this caller may make them."""
         ...

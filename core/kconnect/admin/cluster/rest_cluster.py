@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.admin.cluster.activity import Activity, activities, sinks_without_lag, with_lags
 from kconnect.admin.cluster.port import Announced, Capabilities, OpenSink, content_tag
 from kconnect.admin.cluster.rest_changes import RestChanges
+from kconnect.client.patience import LIMIT_S
 from kconnect.client.worker_start import WorkerStart, start_of
-from kconnect.errors import BadRequestError, ConnectError, NotFoundError
+from kconnect.errors import BadRequestError, ConnectError, NotFoundError, TimedOutError
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -44,6 +46,7 @@ class RestCluster:
         lends_login: bool = False,
         open_sink: OpenSink | None = None,
         lags: BrokerLags | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._kind = kind
@@ -51,8 +54,12 @@ class RestCluster:
         self._lends_login = lends_login
         self._open_sink = open_sink
         self._lags = lags
+        self._monotonic = monotonic
         # The client may be a kept one: what it reported for an earlier request may be over
         self._earlier_outage = client.outage
+        self._remembered: Mapping[str, ConnectorInfo] = {}
+        self._remembered_until_s = float("-inf")
+        self._held_up: str | None = None
 
     @property
     def place(self) -> str:
@@ -68,6 +75,10 @@ class RestCluster:
     def outage(self) -> Outage | None:
         found = self._client.outage
         return None if found is self._earlier_outage else found
+
+    @property
+    def held_up(self) -> str | None:
+        return self._held_up
 
     @property
     def brokers(self) -> ClusterAccess | None:
@@ -126,11 +137,34 @@ class RestCluster:
         return reported if reported is None and not found else with_lags(reported or {}, found)
 
     def connector(self, name: str) -> ConnectorInfo:
-        return self._client.connector(name)
+        return self._asked_or_remembered(name, lambda: (self._client.connector(name), None))[0]
 
     def tagged_connector(self, name: str) -> tuple[ConnectorInfo, str]:
-        info, tag = self._client.tagged_connector(name)
+        info, tag = self._asked_or_remembered(name, lambda: self._client.tagged_connector(name))
         return info, tag or content_tag(dict(info.config))
+
+    def _asked_or_remembered(
+        self, name: str, ask: Callable[[], tuple[ConnectorInfo, str | None]]
+    ) -> tuple[ConnectorInfo, str | None]:
+        """In Java's workers the thread that answers for one connector may wait for Kafka; another answers for all.
+
+        What that one said is used for as long as the client has no patience for another late answer.
+        """
+        if self._monotonic() < self._remembered_until_s and (info := self._remembered.get(name)) is not None:
+            return info, None
+        self._held_up = None
+        try:
+            return ask()
+        except TimedOutError as late:
+            try:
+                found = self._client.connector_infos()
+            except ConnectError:
+                raise late from None
+            if name not in found:
+                raise NotFoundError(f"Connector {name} not found") from late
+            self._remembered, self._remembered_until_s = found, self._monotonic() + LIMIT_S
+            self._held_up = f"{late}: its config is shown as the worker has it in memory"
+            return found[name], None
 
     def connector_status(self, name: str) -> ConnectorStatus:
         """A connector that was only just created has none yet: it is UNASSIGNED."""

@@ -21,6 +21,7 @@ class TopicCluster:
 
     rest = None
     outage = None
+    held_up = None
 
     def __init__(self, client: DirectClient, open_sink: OpenSink | None = None, lags: BrokerLags | None = None) -> None:
         self._client = client

@@ -123,7 +123,9 @@ def shown(template, **values):
         "problem": None,
         "note": "",
     }
-    html = render(template, {**frame, **names, "outage": None, "subs": (), "notes": (), "letters": URL, **values})
+    html = render(
+        template, {**frame, **names, "outage": None, "subs": (), "held_up": None, "notes": (), "letters": URL, **values}
+    )
     return html[html.index('<main id="main"') :]
 
 

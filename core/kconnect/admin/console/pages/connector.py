@@ -88,6 +88,7 @@ def header(request: PageRequest, status: ConnectorStatus, config: Mapping[str, s
         "health": str(connector_view(status).health),
         "class_name": config.get("connector.class", ""),
         "subs": [Sub(title, url, key == here) for key, title, url in subs],
+        "held_up": request.cluster.held_up,
         "verbs": verbs_of(status, has_workers=request.cluster.rest is not None),
     }
 
