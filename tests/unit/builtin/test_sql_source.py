@@ -303,6 +303,47 @@ def test_a_column_of_sqlite_that_holds_other_values_than_its_type_is_text_from_t
     assert "secret" not in caplog.text
 
 
+def test_a_text_with_digits_in_it_is_no_number(file: Path) -> None:
+    """SQLite has no type UUID, and says NUMERIC of such a column."""
+    change(
+        file,
+        "CREATE TABLE odd (id INTEGER PRIMARY KEY, u UUID)",
+        "INSERT INTO odd VALUES (1, '6ba7b810-9dad-11d1-80b4-00c04fd430c8'), (2, '12 apples'), (3, '$1.50')",
+    )
+    with source_of(file, **IDS, table_whitelist="odd") as source:
+        found = [values_of(record)[1] for record in source.poll(3)]
+    assert found == ["6ba7b810-9dad-11d1-80b4-00c04fd430c8", "12 apples", "$1.50"]
+
+
+def test_numbers_for_times_are_milliseconds_and_with_a_fraction_julian_days(file: Path) -> None:
+    change(
+        file,
+        "CREATE TABLE odd (id INTEGER PRIMARY KEY, at TIMESTAMP, clock TIME, day DATE)",
+        "INSERT INTO odd VALUES (1, 1764237600123, 11045123, 1764237600123)",
+        "INSERT INTO odd VALUES (2, julianday('2025-11-27 10:00:00.123'), julianday('2025-11-27 03:04:05.123'), "
+        "julianday('2025-11-27 10:00:00'))",
+        "INSERT INTO odd VALUES (3, '2025-11-27 10:00:00.123', '03:04:05.123', '2025-11-27')",
+    )
+    with source_of(file, mode="timestamp", timestamp_column_name="at", table_whitelist="odd",
+                   validate_non_null="false") as source:  # fmt: skip
+        found = [values_of(record) for record in source.poll(3)]
+        assert nothing_more(source)
+    time, clock = datetime.datetime(2025, 11, 27, 10, 0, 0, 123000, datetime.UTC), datetime.time(3, 4, 5, 123000)
+    assert sorted(found) == [[row, time, clock, datetime.date(2025, 11, 27)] for row in (1, 2, 3)]
+
+
+def test_a_number_that_is_no_time_is_a_text(file: Path) -> None:
+    change(file, "CREATE TABLE odd (id INTEGER PRIMARY KEY, at TIMESTAMP)", "INSERT INTO odd VALUES (1, 1764237600.5)")
+    with source_of(file, **IDS, table_whitelist="odd") as source:
+        assert values_of(source.poll(1)[0]) == [1, "1764237600.5"]
+
+
+def test_a_text_that_is_not_utf8_fails_the_task_and_is_not_waited_for(file: Path) -> None:
+    change(file, "CREATE TABLE odd (id INTEGER PRIMARY KEY, t)", "INSERT INTO odd VALUES (1, CAST(x'ff' AS TEXT))")
+    with source_of(file, **IDS, table_whitelist="odd") as source, pytest.raises(ConnectError, match="column 't'"):
+        source.poll(1)
+
+
 def test_numbers_of_a_column_without_type_keep_every_digit(file: Path) -> None:
     change(
         file,

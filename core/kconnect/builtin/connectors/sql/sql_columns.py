@@ -31,15 +31,15 @@ _MOST_DIGITS = 18  # of a whole number that always fits into 64 bits
 _ARROW_DIGITS = 38
 
 _REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, NotImplementedError)  # with ArrowException's classes
-_TIMES = ("date", "timestamp", "timestamptz")
+_TIMES = ("date", "time", "timestamp", "timestamptz")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of the database. `kind`: a name in `_PLAIN`, decimal, date, time, timestamp, timestamptz, array ..
 
-    .. unsigned (whole numbers of 64 bits without sign), any (derived from its values). What Connect has no
-    type for is a string: the text that the database has for it.
+    .. money (a text, as its locale writes it), unsigned (whole numbers of 64 bits without sign), any (derived from its
+    values). What Connect has no type for is a string: the text that the database has for it.
     """
 
     name: str
@@ -152,8 +152,8 @@ class _Field:
         import pyarrow as pa
 
         try:
-            if self.kind in _TIMES and any(type(value) is int for value in values):
-                raise TypeError("SQLite counts milliseconds, Arrow would take them for its own unit")
+            if self.kind in _TIMES and any(type(value) in (int, float) for value in values):
+                raise TypeError("SQLite counts milliseconds or days, Arrow would take them for its own unit")
             if self.kind == "time" and any(type(value) is datetime.timedelta for value in values):
                 raise TypeError("Arrow would wrap what is longer than a day")
             return pa.array(values, self._type)
@@ -273,7 +273,7 @@ _PLAIN = {
     "int32": (Schema.INT32_SCHEMA, Schema.OPTIONAL_INT32_SCHEMA),
     "int64": (Schema.INT64_SCHEMA, Schema.OPTIONAL_INT64_SCHEMA),
     "float32": (Schema.FLOAT32_SCHEMA, Schema.OPTIONAL_FLOAT32_SCHEMA),
-    "float64": (Schema.FLOAT64_SCHEMA, Schema.OPTIONAL_FLOAT64_SCHEMA),
+    **dict.fromkeys(("float64", "money"), (Schema.FLOAT64_SCHEMA, Schema.OPTIONAL_FLOAT64_SCHEMA)),
     "string": (Schema.STRING_SCHEMA, Schema.OPTIONAL_STRING_SCHEMA),
     "bytes": (Schema.BYTES_SCHEMA, Schema.OPTIONAL_BYTES_SCHEMA),
 }
@@ -334,6 +334,7 @@ def _raw_type(kind: str, column: Column) -> pa.DataType:
         "bool": pa.bool_,
         "float32": pa.float32,
         "float64": pa.float64,
+        "money": pa.float64,
         "string": pa.string,
         "bytes": pa.binary,
         "date": pa.date32,

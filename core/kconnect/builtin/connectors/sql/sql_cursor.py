@@ -160,10 +160,11 @@ def moment_of(value: Any, zone: datetime.tzinfo) -> int:
 def _time_expression(cursor: Cursor, style: SqlStyle) -> str:
     names = [style.quote(name) for name in cursor.timestamps]
     if style.kind == "sqlite":
-        # Its times are texts of several forms, or numbers of milliseconds: compared as they stand they are in no order
+        # Its times are texts of several forms, whole numbers of milliseconds, or Julian days with a fraction: compared
+        # as they stand they are in no order
         names = [
-            f"CASE typeof({name}) WHEN 'text' THEN strftime('%Y-%m-%d %H:%M:%f', {name}) "
-            f"ELSE strftime('%Y-%m-%d %H:%M:%f', {name} / 1000.0, 'unixepoch') END"
+            f"CASE typeof({name}) WHEN 'integer' THEN strftime('%Y-%m-%d %H:%M:%f', {name} / 1000.0, 'unixepoch') "
+            f"ELSE strftime('%Y-%m-%d %H:%M:%f', {name}) END"
             for name in names
         ]
     return names[0] if len(names) == 1 else f"COALESCE({', '.join(names)})"

@@ -139,6 +139,8 @@ def blame(kind: str, error: BaseException) -> Cause:
     if isinstance(error, OSError):
         return Cause.AWAY
     names = {one.__name__ for one in type(error).__mro__}  # of DB-API's exceptions, which each driver has its own
+    if kind == "sqlite" and "Could not decode to UTF-8" in str(error):  # Python's, which has no code and is for good
+        return Cause.RECORD
     if names & _OF_CONNECTION:
         return Cause.REFUSED if REFUSALS.search(str(error)) else Cause.AWAY
     return Cause.RECORD if isinstance(error, OF_PYTHON) or names & _OF_VALUE else Cause.STATE

@@ -23,7 +23,7 @@ KINDS: Final[Mapping[int, str]] = {
     26: "int64",  # oid
     700: "float32",
     701: "float64",
-    790: "float64",  # money
+    790: "money",
     1700: "decimal",
     1082: "date",
     1083: "time",

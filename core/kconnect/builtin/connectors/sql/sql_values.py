@@ -22,6 +22,8 @@ _EXACT = decimal.Context(prec=100_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_E
 _NOISE = decimal.Decimal("1e-9")  # of a sum of doubles, as SQLite keeps its decimals
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - SQLite's numbers have no zone either
 _DAY = datetime.timedelta(days=1)
+_JULIAN_1970 = 2_440_587.5
+_MS_A_DAY = 86_400_000
 
 
 def decimal_of(value: Any, scale: int, is_bytes: bool) -> Any:
@@ -91,8 +93,6 @@ def _whole(value: Any) -> int:
 
 
 def _float(value: Any) -> float:
-    if isinstance(value, str):
-        return _money(value)
     found = float(value)
     if isinstance(value, int) and int(found) != value:
         raise ValueError(f"{value} has more digits than a double")
@@ -100,7 +100,10 @@ def _float(value: Any) -> float:
 
 
 def _money(text: str) -> float:
-    """PostgreSQL's money, written as its locale does: $1,234.50, -1.234,50 EUR, ($5.00). Also plain numbers."""
+    """PostgreSQL's money, written as its locale does: $1,234.50, -1.234,50 EUR, ($5.00). Also plain numbers.
+
+    Of that type alone: elsewhere a text with digits in it, such as a UUID in a column of SQLite, is not a number.
+    """
     with contextlib.suppress(ValueError):
         return float(text)
     digits = re.sub(r"[^0-9.,]", "", text).strip(".,")
@@ -138,6 +141,8 @@ def _date(value: Any) -> datetime.date:
 
 
 def _time(value: Any) -> datetime.time:
+    if isinstance(value, int | float):
+        return _moment(value).time()
     if isinstance(value, datetime.timedelta):
         if not datetime.timedelta() <= value < _DAY:
             raise ValueError(f"{value} is not a time of day")
@@ -148,8 +153,13 @@ def _time(value: Any) -> datetime.time:
 
 
 def _moment(value: Any) -> datetime.datetime:
-    """A time without zone: of text in ISO form, of milliseconds since 1970."""
-    if isinstance(value, int | float):
+    """A time without zone: of text in ISO form, of milliseconds since 1970, of SQLite's REAL, which is a Julian day.
+
+    Source: JDBC3ResultSet#getTimestamp of org.sqlite (sqlite-jdbc 3.50), https://sqlite.org/datatype3.html, 2.2.
+    """
+    if isinstance(value, float):
+        return _EPOCH + datetime.timedelta(milliseconds=round((value - _JULIAN_1970) * _MS_A_DAY))
+    if isinstance(value, int):
         return _EPOCH + datetime.timedelta(milliseconds=value)
     found: datetime.datetime = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
     return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
@@ -166,6 +176,7 @@ COERCE: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(WHOLE, _whole),
     "float32": _float,
     "float64": _float,
+    "money": _money,
     "string": _text,
     "bytes": _bytes,
     "date": _date,
