@@ -117,6 +117,68 @@ def test_what_is_no_json_is_left_out_with_its_number_and_blank_lines_are_no_rows
         assert broken == [(3, b"oh no")]
 
 
+@pytest.mark.parametrize("format_", ["jsonl", "json"])
+@pytest.mark.parametrize("json_schema", ["none", "infer"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a": 1}{"a": 2}{"a": 3}',  # as Firehose writes them
+        b'{"a": 1}\r{"a": 2}\r{"a": 3}\r',
+        b'{"a": 1}, {"a": 2},\n{"a": 3},\n',
+        b'\xef\xbb\xbf{"a": 1}{"a": 2}\r\n \r\n\xef\xbb\xbf{"a": 3}',
+    ],
+)
+def test_each_object_of_a_line_is_a_row(body: bytes, json_schema: str, format_: str) -> None:
+    if format_ == "json" and body.count(b"\xef") > 1:
+        body = body.replace(b"\n\xef\xbb\xbf", b"\n")  # a mark in the middle of a document is none
+    found = plain(read(body, format_, json_schema=json_schema))
+    assert [value for _, value in found] == [{"a": 1}, {"a": 2}, {"a": 3}]
+
+
+def test_objects_over_several_lines_are_rows_of_a_document() -> None:
+    body = b'{\n "a": 1\n}\n{\n "a": 2\n}\n[{"a": 3},\n{"a": 4}]\n'
+    assert [value["a"] for _, value in plain(read(body, "json"))] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("json_schema", ["none", "infer"])
+def test_a_line_is_behind_the_last_of_its_rows_alone(json_schema: str) -> None:
+    body = b'{"a": 1}\n{"a": 2}{"a": 3}\n\n{"a": 4}\n'
+    found = read(body, "jsonl", json_schema=json_schema)
+    rows = [number for number, _ in plain(found)]
+    ends = [end for one in found for end in one.positions().to_pylist()]
+    assert rows == [1, 1, 2, 4]
+    assert ends == [9, 9, 26, 36]
+    for row, end in zip(rows, ends, strict=True):
+        again = [value["a"] for _, value in plain(read(body, "jsonl", json_schema=json_schema, row=row, position=end))]
+        assert again == {1: [2, 3, 4], 2: [4], 4: []}[row]
+
+
+@pytest.mark.parametrize("json_schema", ["none", "infer"])
+def test_what_stands_behind_a_value_and_is_none_is_the_error_of_the_line(json_schema: str) -> None:
+    broken: list[tuple[int, str]] = []
+    body = b'{"a": 1}\n{"a": 2} x\n' + b"[" * 100_000 + b'\n{"a": 3}\n'
+    found = read(body, "jsonl", json_schema=json_schema, broken=lambda row, _, error: broken.append((row, str(error))))
+    assert plain(found) == [(1, {"a": 1}), (4, {"a": 3})]
+    reported = list(dict.fromkeys(broken))
+    assert [row for row, _ in reported] == [2, 3]
+    assert reported[0][1].startswith("Expecting value")
+    assert reported[1][1] == "It is nested too deeply"
+
+
+@pytest.mark.parametrize("json_schema", ["none", "infer"])
+def test_objects_without_members_are_rows_and_lines_of_blanks_are_none(json_schema: str) -> None:
+    assert plain(read(b" \r\n{}\n{}\n", "jsonl", json_schema=json_schema)) == [(2, {}), (3, {})]
+    assert read(b"{}\n{}\n", "jsonl", json_schema=json_schema)[0].row == 2
+    assert read(b" \r\n \n", "jsonl", json_schema=json_schema) == []
+
+
+@pytest.mark.parametrize("json_schema", ["none", "infer"])
+def test_numbers_that_only_jackson_reads_are_floats_as_all_others(json_schema: str) -> None:
+    found = plain(read(b'{"a": 01.5}\n{"a": 2.5},\n', "jsonl", json_schema=json_schema))
+    assert [value["a"] for _, value in found] == [1.5, 2.5]
+    assert {type(value["a"]) for _, value in found} == {float}
+
+
 def test_inferred_columns_widen_and_get_new_fields_and_texts_stay_texts() -> None:
     body = b'{"a": 1, "at": "2026-01-01 00:00:00"}\n{"a": 2.5, "new": [1]}\n{"a": "text"}\n'
     broken: list[int] = []
@@ -151,6 +213,24 @@ def test_a_csv_row_with_other_columns_is_reported_and_the_numbers_behind_it_stay
     assert broken == [(2, "3")]
     rest = read(body, "csv", broken=lambda *_: None, row=3)
     assert plain(rest) == [(4, {"a": 5, "b": ""})]
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        (b",a,b", ["f0", "a", "b"]),  # as pandas writes its index
+        (b"a,b,", ["a", "b", "f2"]),
+        (b"a,a,a", ["a", "a_1", "a_2"]),
+        (b"a,a_1,a", ["a", "a_1", "a_2"]),
+        (b"a,a,a_1", ["a", "a_2", "a_1"]),
+        (b",f0,", ["f0_1", "f0", "f2"]),
+    ],
+)
+def test_each_column_of_csv_has_a_name_of_its_own(header: bytes, names: list[str]) -> None:
+    found = plain(read(header + b"\n1,2,3\n4,5,6\n", "csv"))
+    assert [list(value.items()) for _, value in found] == [
+        list(zip(names, numbers, strict=True)) for numbers in ([1, 2, 3], [4, 5, 6])
+    ]
 
 
 def test_csv_without_names_of_texts_only_and_of_nothing() -> None:

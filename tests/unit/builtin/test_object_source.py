@@ -15,6 +15,7 @@ from kconnect.api import (
     RetriableError,
     TopicPartition,
 )
+from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.connectors.objects.object_progress import partition_of
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.runtime.pipeline.inflight import partition_key
@@ -58,6 +59,17 @@ def test_a_file_in_a_kill_goes_on_behind_the_last_committed_row(folder: Path) ->
         source.crash()
         source.start()
         assert [record.value for record in source.poll(7)] == list(range(3, 10))
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd", "bz2", "lz4"])
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [("a.csv", b"a\n1\n2\n"), ("a.jsonl", b'{"a": 1}\n{"a": 2}\n'), ("a.json", b'[{"a": 1}, {"a": 2}]')],
+)
+def test_a_name_that_hides_the_compression_costs_no_row(folder: Path, name: str, body: bytes, kind: str) -> None:
+    (folder / name).write_bytes(compressed(body, kind))
+    with source_of(folder) as source:
+        assert [record.value["a"] for record in source.poll(2)] == [1, 2]
 
 
 @pytest.mark.parametrize("after", ["delete", "move"])

@@ -41,6 +41,8 @@ def column_with(schema: Schema, rows: pa.RecordBatch) -> pa.StructArray:
             columns.append(column if column.type == wanted else _cast(column, wanted))
         except (pa.ArrowException, ValueError) as err:
             raise DataError(f"Column {field.name}: {err}") from err
+    if not columns:  # from no arrays it would have no rows
+        return pa.array([{}] * len(rows), pa.struct([]))
     return pa.StructArray.from_arrays(columns, names=[field.name for field in schema.fields])
 
 

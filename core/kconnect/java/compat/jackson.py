@@ -15,7 +15,7 @@ import codecs
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -132,15 +132,43 @@ def parse(raw: bytes) -> Any:
 
 def parse_exact(raw: bytes) -> Any:
     """The JSON value of the bytes; every fraction is a Decimal. MISSING for white space. Errors: ValueError."""
-    text = _decode(raw).lstrip(" \t\r\n")
-    if not text:
-        return MISSING
+    return next(_values(raw), MISSING)
+
+
+def parse_all(raw: bytes, fractions: Callable[[Any], Any]) -> list[Any]:
+    """Each JSON value of the bytes: white space or a comma may stand between two.
+
+    `fractions` makes of values in which each fraction is a Decimal what those are to be; it is called where a double
+    may not hold all digits, and for text that Jackson alone reads.
+    Errors: ValueError, for what is no value behind the first one as well, and for one nested too deeply.
+    """
+    if not _LONG_NUMBER.search(raw):
+        try:
+            return [orjson.loads(raw)]
+        except orjson.JSONDecodeError:
+            pass  # several, or what Jackson accepts beyond orjson
+    try:
+        return [fractions(value) for value in _values(raw)]
+    except RecursionError:
+        raise ValueError("It is nested too deeply") from None
+
+
+def _values(raw: bytes) -> Iterator[Any]:
+    text = _decode(raw).lstrip(_JSON_SPACE)
     if _LEADING_ZERO.search(text):
         text = _LEADING_ZERO.sub(lambda match: match.group(1) or match.group(2), text)
     decoder = _DECODER_OF_SURROGATES if _SURROGATE_ESCAPE.search(text) else _DECODER
-    value, end = decoder.raw_decode(text)
-    _check_end(value, text[end : end + 1], is_utf8=b"\0" not in raw[:4])
-    return value
+    at = 0
+    while at < len(text):
+        value, at = decoder.raw_decode(text, at)
+        _check_end(value, text[at : at + 1], is_utf8=b"\0" not in raw[:4])
+        yield value
+        if between := _BETWEEN.match(text, at):
+            at = between.end()
+
+
+_JSON_SPACE = " \t\r\n"
+_BETWEEN = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
 
 
 def _check_end(value: Any, follows: str, *, is_utf8: bool) -> None:

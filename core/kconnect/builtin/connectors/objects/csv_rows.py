@@ -172,7 +172,7 @@ class CsvRows:
         """The columns' types by the rows of the object's first block."""
         import pyarrow as pa
 
-        pairs = zip(first.schema.names, first.columns, strict=True)
+        pairs = zip(_distinct(first.schema.names), first.columns, strict=True)
         return pa.schema([(name, inferred(column) if self._form.infers else pa.string()) for name, column in pairs])
 
     def _typed(self, block: CsvBlock, types: pa.Schema, text: Utf8Stream) -> Iterator[CsvBlock]:
@@ -205,6 +205,18 @@ class CsvRows:
         for number, held, error in sorted([*bad, *before], key=lambda one: one[0]):
             why = misread(held, text.encoding, ENCODING_SETTING) if text.has_misread else None
             self._broken(number, without_marks(held) if text.has_misread else held, why or error)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of columns, each another: f0, f1, .. by its place for one that is empty, a_1 for a second a."""
+    given, found = set(names), dict[str, None]()
+    for place, name in enumerate(names):
+        made, number = name or f"f{place}", 0
+        while made in found or (made != name and made in given):
+            number += 1
+            made = f"{name or f'f{place}'}_{number}"
+        found[made] = None
+    return list(found)
 
 
 class CsvLines:

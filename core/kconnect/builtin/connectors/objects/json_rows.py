@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
@@ -22,9 +23,10 @@ Broken = Callable[[int, Any, Exception], None]
 
 @dataclass(frozen=True, slots=True)
 class JsonBlock:
-    """What a block of lines held. `lines` counts all; `rows` are the numbers of those that are rows.
+    """What a block of lines held. `lines` counts all; the rows are `values`, or `column`.
 
-    `positions` are the bytes of the block behind each row. The rows are `values`, or `column`.
+    `rows` are the numbers of the last lines that each row has behind it, `positions` the bytes of the block up to
+    there. A line may have several rows: it is behind the last of them only, so that none is lost in a kill.
     """
 
     lines: int
@@ -35,38 +37,54 @@ class JsonBlock:
 
 
 class JsonRows:
-    """Each line as a plain value; blank lines are left out. `parse`: as `parsed`."""
+    """Each value of a line as a plain value; blank lines are left out. `parse`: as `parsed`."""
 
-    def __init__(self, broken: Broken, parse: Callable[[bytes], Any] | None = None) -> None:
+    def __init__(self, broken: Broken, parse: Callable[[bytes], list[Any]] | None = None) -> None:
         self._broken = broken
         self._parse = parse or parsed
 
     def read(self, block: bytes, row: int) -> JsonBlock:
         """The rows of a block whose first line is behind `row`."""
-        values, rows, positions = [], [], []
-        position = 0
         lines = block.split(b"\n")[:-1]
+        numbers, values = self.values(lines, row)
+        rows, positions = _behind(numbers, lines, row)
+        return JsonBlock(len(lines), rows, positions, values=values)
+
+    def values(self, lines: list[bytes], row: int) -> tuple[list[int], list[Any]]:
+        """The values of lines, the first of which is behind `row`, and the number of the line of each."""
+        numbers: list[int] = []
+        values: list[Any] = []
         for number, line in enumerate(lines, row + 1):
-            position += len(line) + 1
             if not line or line.isspace():
                 continue
             try:
-                values.append(self._parse(line))
+                found = self._parse(line)
             except ValueError as err:
                 self._broken(number, line, err)
                 continue
-            rows.append(number)
-            positions.append(position)
-        return JsonBlock(len(lines), rows, positions, values=values)
+            values += found
+            numbers += [number] * len(found)
+        return numbers, values
 
     @staticmethod
-    def document(content: bytes, parse: Callable[[bytes], Any] | None = None) -> list[Any]:
-        """The items of a document: those of its list, or itself. Errors: DataError if it is not JSON."""
+    def document(content: bytes, parse: Callable[[bytes], list[Any]] | None = None) -> list[Any]:
+        """The items of a document: those of its list, or itself; of several documents, those of each.
+
+        Errors: DataError if it is not JSON.
+        """
         try:
             found = (parse or parsed)(content)
         except ValueError as err:
             raise DataError(f"It is not JSON: {err}") from err
-        return found if isinstance(found, list) else [found]
+        return [item for one in found for item in (one if isinstance(one, list) else [one])]
+
+
+def _behind(numbers: list[int], lines: list[bytes], row: int) -> tuple[list[int], list[int]]:
+    """For each row, by the number of its line: the last line that is behind it, and the bytes up to there."""
+    ends = [0, *accumulate(len(line) + 1 for line in lines)]
+    last = [number != after for number, after in pairwise(numbers)] + [True] * bool(numbers)
+    rows = [number if is_last else number - 1 for number, is_last in zip(numbers, last, strict=True)]
+    return rows, [ends[number - row] for number in rows]
 
 
 class JsonColumns:
@@ -79,7 +97,7 @@ class JsonColumns:
         self._rows = JsonRows(broken)
         self._broken = broken
         self._types: pa.Schema | None = None
-        _, values = self._objects(JsonRows(lambda *_: None).read(_ended(head), 0), lambda _: False)
+        _, values = self._objects(*JsonRows(lambda *_: None).values(_ended(head).split(b"\n")[:-1], 0), lambda _: False)
         if values and not see(values).is_mixed:
             self._widened(values)
 
@@ -92,10 +110,10 @@ class JsonColumns:
                 table = self._by_arrow(block)
                 if len(table) == len(lines) and not _may_be_rounded(table):
                     self._types = table.schema
-                    return self._made(table, lines, list(range(row + 1, row + len(lines) + 1)), len(lines))
+                    return _block(table, lines, list(range(row + 1, row + len(lines) + 1)), row)
         except pa.ArrowInvalid:
             pass
-        return self._by_values(block, lines, row)
+        return self._by_values(lines, row)
 
     def _by_arrow(self, text: bytes) -> pa.RecordBatch:
         """Rows with the types so far; fields that are new come behind. Errors: ArrowInvalid."""
@@ -110,19 +128,20 @@ class JsonColumns:
         if plain != table.schema:
             options = pj.ParseOptions(explicit_schema=plain, unexpected_field_behavior="infer")
             table = pj.read_json(pa.BufferReader(text), read_options=read, parse_options=options)
-        return table.combine_chunks().to_batches()[0]
+        batches = table.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)  # of blank lines alone
 
-    def _by_values(self, block: bytes, lines: list[bytes], row: int) -> JsonBlock:
+    def _by_values(self, lines: list[bytes], row: int) -> JsonBlock:
         """A block with something unusual: broken rows are reported, types widened."""
-        read = self._rows.read(block, row)
-        rows, values = self._objects(read, lambda number: self._no_object(number, lines[number - row - 1]))
+        found = self._rows.values(lines, row)
+        rows, values = self._objects(*found, lambda number: self._no_object(number, lines[number - row - 1]))
         if not rows:
-            return JsonBlock(read.lines, [], [])
+            return JsonBlock(len(lines), [], [])
         if see(values).is_mixed or (table := self._widened(values)) is None:
             kept = [pair for pair in zip(rows, values, strict=True) if self._fits(*pair, lines[pair[0] - row - 1])]
             rows = [number for number, _ in kept]
             table = self._widened([value for _, value in kept]) if kept else None
-        return JsonBlock(read.lines, [], []) if table is None else self._made(table, lines, rows, read.lines, row)
+        return JsonBlock(len(lines), [], []) if table is None else _block(table, lines, rows, row)
 
     def _widened(self, values: list[Any]) -> pa.RecordBatch | None:
         """Rows with the types so far, as wide as these need them; None if that loses a digit, or makes them text."""
@@ -145,9 +164,12 @@ class JsonColumns:
         self._broken(number, line, DataError("It does not fit the rows before: their types have nothing in common"))
         return False
 
-    def _objects(self, read: JsonBlock, is_reported: Callable[[int], Any]) -> tuple[list[int], list[Any]]:
+    @staticmethod
+    def _objects(
+        numbers: list[int], values: list[Any], is_reported: Callable[[int], Any]
+    ) -> tuple[list[int], list[Any]]:
         """Numbers and values of the rows that are objects."""
-        pairs = list(zip(read.rows, read.values or (), strict=True))
+        pairs = list(zip(numbers, values, strict=True))
         for number, value in pairs:
             if not isinstance(value, dict):
                 is_reported(number)
@@ -157,20 +179,16 @@ class JsonColumns:
     def _no_object(self, number: int, line: bytes) -> None:
         self._broken(number, line, DataError("It is not a JSON object, and has no columns"))
 
-    def _made(self, table: pa.RecordBatch, lines: list[bytes], rows: list[int], count: int, row: int = -1) -> JsonBlock:
-        ends, position = [], 0
-        for line in lines:
-            position += len(line) + 1
-            ends.append(position)
-        first = rows[0] - 1 if row < 0 else row
-        return JsonBlock(count, rows, [ends[number - first - 1] for number in rows], column=table)
+
+def _block(table: pa.RecordBatch, lines: list[bytes], numbers: list[int], row: int) -> JsonBlock:
+    return JsonBlock(len(lines), *_behind(numbers, lines, row), column=table)
 
 
 def are_lines(head: bytes) -> bool:
     """Whether a text that begins so is a document a line, as Spark and S3 sinks write to .json, and not one in all."""
     line, _, _ = head.lstrip().partition(b"\n")
     try:
-        return line.startswith(b"{") and isinstance(parsed(line), dict)
+        return line.startswith(b"{") and all(isinstance(one, dict) for one in parsed(line))
     except ValueError:
         return False
 
@@ -179,26 +197,23 @@ def _ended(text: bytes) -> bytes:
     return text if text.endswith(b"\n") else text + b"\n"
 
 
-def parsed(text: bytes) -> Any:
-    """Parses as JsonConverter does without a schema: fractions are floats. Errors: ValueError."""
-    found = jackson.parse(text)
-    return _floats(found) if len(text) > _SHORTEST_EXACT and _LONG_NUMBER.search(text) else found
+def parsed(text: bytes) -> list[Any]:
+    """Each value as JsonConverter reads it without a schema: fractions are floats. Errors: ValueError.
+
+    Differs: that ignores what follows the first value. Firehose writes objects without a line end between them.
+    """
+    return jackson.parse_all(text, _floats)
 
 
-def parsed_exactly(text: bytes) -> Any:
+def parsed_exactly(text: bytes) -> list[Any]:
     """The same, but fractions that no double holds are Decimals: what a declared type needs. Errors: ValueError."""
-    found = jackson.parse(text)
-    return doubles(found) if len(text) > _SHORTEST_EXACT and _LONG_NUMBER.search(text) else found
-
-
-# What jackson.parse reads exactly, which gives Decimals
-_LONG_NUMBER = re.compile(rb"[0-9.]{17}")
-_SHORTEST_EXACT = 16
+    return jackson.parse_all(text, doubles)
 
 
 def _floats(value: Any) -> Any:
     if isinstance(value, Decimal):
-        return float(value)
+        double = float(value)
+        return double if math.isfinite(double) else value
     if isinstance(value, dict):
         return {name: _floats(part) for name, part in value.items()}
     return [_floats(part) for part in value] if isinstance(value, list) else value

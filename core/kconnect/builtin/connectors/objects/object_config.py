@@ -91,8 +91,8 @@ SOURCE_CONFIG = (
         AUTO,
         ConfigDef.ValidString.in_(AUTO, *FORMATS),
         _I.HIGH,
-        "What is in them; auto: by the name, lines if that says nothing. json is one document, whose list is its rows; "
-        ".json is such a document or JSON lines, judged by its first line.",
+        "What is in them; auto: by the name, lines if that says nothing. json is one document, whose list is its rows, "
+        "or several; .json is that or JSON lines, judged by its first line. A line may hold several objects.",
     )
     .define(
         "object.compression",
@@ -100,7 +100,7 @@ SOURCE_CONFIG = (
         AUTO,
         ConfigDef.ValidString.in_(AUTO, *READ_COMPRESSIONS),
         _I.MEDIUM,
-        "How they are compressed; auto: by the name, .gz, .zst, .bz2 or .lz4.",
+        "How they are compressed; auto: by the name, .gz, .zst, .bz2 or .lz4, else by the first bytes.",
     )
     .define(
         "object.order",
@@ -224,7 +224,8 @@ SOURCE_CONFIG = (
         True,
         None,
         _I.MEDIUM,
-        "Whether the first row of CSV names the columns; they are f0, f1, .. if not.",
+        "Whether the first row of CSV names the columns; they are f0, f1, .. if not, as is one without a name. A "
+        "second column of the name a is a_1.",
     )
     .define(
         "csv.columns",

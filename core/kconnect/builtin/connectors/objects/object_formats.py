@@ -41,6 +41,23 @@ def compression_of(path: str, chosen: str = AUTO) -> str:
     return _COMPRESSED.get(parts[-1] if parts else "", "none")
 
 
+def compression_seen(file: io.BufferedIOBase) -> str:
+    """How content is compressed by its first bytes, which no text begins with: names do not always say it."""
+    file.seek(0)
+    head = file.read(_LONGEST_MAGIC)
+    return next((name for magic, name in _MAGICS if head.startswith(magic)), "none")
+
+
+# Firehose and HTTP's Content-Encoding leave .gz out of names. Source: RFC 1952, RFC 8878, the formats of bzip2 and LZ4
+_MAGICS = (
+    (b"\x1f\x8b\x08", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    *((b"BZh%d1AY&SY" % level, "bz2") for level in range(1, 10)),
+    (b"\x04\x22\x4d\x18", "lz4"),
+)
+_LONGEST_MAGIC = max(len(magic) for magic, _ in _MAGICS)
+
+
 def decompressed(file: io.BufferedIOBase, compression: str) -> Any:
     """The content as a file object, from the start. Closing it leaves the object open, which pyarrow does at will."""
     file.seek(0)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, Schema, SchemaBuilder, SourceRecord
 from kconnect.builtin.connectors.objects.csv_rows import CsvForm, CsvLines, csv_form, delimiter_of
 from kconnect.builtin.connectors.objects.json_rows import are_lines
-from kconnect.builtin.connectors.objects.object_formats import AUTO, compression_of, decompressed, format_of
+from kconnect.builtin.connectors.objects.object_formats import (
+    AUTO,
+    compression_of,
+    compression_seen,
+    decompressed,
+    format_of,
+)
 from kconnect.builtin.connectors.objects.object_progress import Place, partition_of
 from kconnect.builtin.connectors.objects.object_readers import Reached, Reading, Rows, read_rows
 from kconnect.builtin.connectors.objects.object_text import Utf8Stream
@@ -26,6 +32,7 @@ _LEAVE_OUT = "Correct it, or take it out of the folder; object.pattern and objec
 _HEAD = 1 << 20
 # Formats that can be read while they are written
 _GROWING = ("lines", "jsonl", "csv")
+_OUTSIDE = ("lines", "jsonl", "json", "csv")  # compressed from outside, if at all
 # Of what cannot be read, in a message
 _SHOWN_CHARS = 200
 
@@ -197,6 +204,8 @@ class OpenObject:
         )
 
     def _read(self) -> Iterator[Rows]:
+        if self._settings.compression == AUTO and self._compression == "none" and self._format in _OUTSIDE:
+            self._compression = compression_seen(self._file)
         if self._format == "json" and self._settings.format == AUTO and are_lines(self._text(self._file).read(_HEAD)):
             self._format = "jsonl"
         self._ends = self._ends or self._format not in _GROWING or self._compression != "none"
