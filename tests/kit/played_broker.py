@@ -18,12 +18,15 @@ _TEXT_BYTES: Final = 512
 
 
 class PlayedBroker:
-    """Has each topic that it is asked for, with four partitions. Source: rdkafka_mock.h."""
+    """Has each topic that it is asked for, with four partitions if it was not made before. Source: rdkafka_mock.h."""
 
     def __init__(self, library: Any, handle: int) -> None:
         self._library = library
         self._cluster = library.rd_kafka_mock_cluster_new(handle, 1)
         self.bootstrap: str = library.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
+
+    def make_topic(self, name: str, partitions: int) -> None:
+        assert self._library.rd_kafka_mock_topic_create(self._cluster, name.encode(), partitions, 1) == 0
 
     def refuse(self, request: int, *codes: int) -> None:
         """The next requests of this kind are answered with these errors."""
@@ -59,5 +62,6 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "cluster_new": (c_void_p, (c_void_p, c_int)),
     "cluster_bootstraps": (c_char_p, (c_void_p,)),
     "cluster_destroy": (None, (c_void_p,)),
+    "topic_create": (c_int, (c_void_p, c_char_p, c_int, c_int)),
     "push_request_errors_array": (None, (c_void_p, c_int16, c_size_t, POINTER(c_int))),
 }

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError
-from kconnect.runtime.kafka.bulk_client import BulkClient
+from kconnect.runtime.kafka.bulk_client import ANY_PARTITION, BulkClient
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery
@@ -20,6 +20,10 @@ from kconnect.runtime.kafka.producer import PURGE_WAIT_S, ROOM_WAIT_S, RecordPro
 # Records in a unit. Measured, values of 100 B as columns, us of CPU a record on the sending thread (medians of 5, busy
 # machine), by the bulk client and without: 1,000 in a unit 0.83 and 0.83; 2,000 0.62 and 1.03; 10,000 0.43 and 1.20.
 _FEWEST: Final = 2_000
+# What a cluster that does not answer holds the task up for, and when it is asked again; until then librdkafka chooses
+_ASK_S: Final = 0.5
+_ASK_AGAIN_S: Final = 10.0
+_REFRESH_MS: Final = 300_000  # librdkafka's own default
 
 
 class BulkProducer(RecordProducer):
@@ -41,6 +45,9 @@ class BulkProducer(RecordProducer):
         # this and the next: the sending thread's; a column of Arrow has less than 2 GiB
         self._is_bulk_ruled_out = not BulkClient.can_have(config) or self._max_bytes >= 1 << 31
         self._is_bulk_chosen = False
+        self._partitions: dict[str, tuple[int, float]] = {}
+        refresh_ms = int(self._settings.get("topic.metadata.refresh.interval.ms") or _REFRESH_MS)
+        self._refresh_s = _REFRESH_MS / 1000 if refresh_ms < 0 else refresh_ms / 1000
 
     def __len__(self) -> int:
         bulk = self._bulk
@@ -113,6 +120,20 @@ class BulkProducer(RecordProducer):
             self._poll_bulk(bulk.flush, ROOM_WAIT_S)
         return True
 
+    def _partition_of(self, topic: str) -> int:
+        """The only partition of a topic, else any: asked as often as the client looks for new partitions by itself."""
+        partition, due_s = self._partitions.get(topic, (ANY_PARTITION, 0.0))
+        if time.monotonic() >= due_s:
+            try:
+                found = self._client.list_topics(topic, timeout=_ASK_S).topics
+            except (KafkaException, RuntimeError):  # producing says what is wrong with the cluster or the name
+                found = {}
+            numbers = list(found[topic].partitions) if topic in found else []  # none of a topic that is not there yet
+            partition = 0 if numbers == [0] else ANY_PARTITION
+            wait_s = self._refresh_s if numbers else min(self._refresh_s, _ASK_AGAIN_S)
+            self._partitions[topic] = (partition, time.monotonic() + wait_s)
+        return partition
+
     # --- the bulk client ---
 
     def _poll_bulk(self, report: Callable[[float], None], timeout_s: float) -> None:
@@ -127,11 +148,12 @@ class BulkProducer(RecordProducer):
             return super()._send_plain(records, start, end, delivery, give_up)
         values = records.values[start:end]
         keys = None if records.keys is None else records.keys[start:end]
+        partition = self._partition_of(records.topic)
         while True:
             with self._handing_over:
                 if self._is_abandoned:
                     return False
-                refused = bulk.produce(records.topic, keys, values, delivery)
+                refused = bulk.produce(records.topic, keys, values, delivery, partition)
             self.serve()
             again = [row for row, error in refused if error.code() == KafkaError._QUEUE_FULL]
             for _, error in refused:

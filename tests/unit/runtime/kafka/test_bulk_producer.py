@@ -19,6 +19,7 @@ from kconnect.runtime.kafka import BulkProducer, ByteColumn, DeliveryFailure, Ka
 from kconnect.runtime.kafka.bulk_client import BulkClient
 from kconnect.runtime.kafka.clients import ClientLog
 from kit.pace import ample_s, now
+from kit.played_broker import PRODUCE, PlayedBroker, played_broker
 from kit.producers import queued
 from kit.waiting import eventually
 
@@ -49,6 +50,14 @@ class Ended:
         return self.tolerates
 
 
+@pytest.fixture
+def played() -> Iterator[PlayedBroker]:
+    """A broker whose topic `one` has one partition."""
+    with played_broker() as played:
+        played.make_topic("one", 1)
+        yield played
+
+
 def producer(brokers: str, **more: Any) -> BulkProducer:
     return BulkProducer({"bootstrap.servers": brokers, "log_level": 2, **more}, "orders-0")
 
@@ -72,12 +81,14 @@ def send(sender: BulkProducer, records: KafkaBatch, ended: Ended, give_up: Calla
     return is_sent
 
 
-def written(brokers: str, topic: str, count: int) -> list[tuple[int, bytes | None, bytes | None]]:
+def written(
+    brokers: str, topic: str, count: int, partitions: int = PARTITIONS
+) -> list[tuple[int, bytes | None, bytes | None]]:
     """Partition, key and value of all records, in the order of each partition."""
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "looks", "log_level": 2})
     found = []
     try:
-        consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         deadline = now() + 20
         while len(found) < count and now() < deadline:
             found += [record for record in consumer.consume(count, timeout=0.2) if record.error() is None]
@@ -138,6 +149,56 @@ def test_units_end_one_by_one_though_the_brokers_answer_for_many_at_once(brokers
     finally:
         sender.close()
     assert [ended.acked for ended in ends] == [[True]] * 30
+
+
+@pytest.mark.parametrize("idempotence", [False, True])
+def test_units_to_a_topic_of_one_partition_end_in_their_order_and_so_are_written(
+    played: PlayedBroker, idempotence: bool
+) -> None:
+    ends: list[int] = []
+    sender = producer(played.bootstrap, **{"batch.num.messages": 700, "enable.idempotence": idempotence})
+    played.refuse(PRODUCE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.NOT_ENOUGH_REPLICAS)
+    values = [b"%d" % number for number in range(30 * 2_000)]
+    try:
+        for number in range(30):
+            delivery = sender.delivery(lambda is_acked, number=number: ends.append(number if is_acked else -1))
+            some = in_column(values[2_000 * number : 2_000 * number + 2_000])
+            assert sender.send_batch(batch("one", some), delivery, never)
+            delivery.complete()
+            del delivery
+            sender.serve()
+        assert sender.flush(ample_s(20))
+    finally:
+        sender.close()
+    assert ends == list(range(30))
+    assert [value for _, _, value in written(played.bootstrap, "one", len(values), 1)] == values
+
+
+def test_what_is_refused_in_a_topic_of_one_partition_fails_its_own_unit_alone(played: PlayedBroker) -> None:
+    ends = [Ended() for _ in range(4)]
+    sender = producer(played.bootstrap, **{"batch.num.messages": 500, "linger.ms": 1_000})
+    played.refuse(PRODUCE, 0, 0, 0, 0, 0, KafkaError.INVALID_RECORD)  # the second piece of the second unit
+    try:
+        for number, ended in enumerate(ends):
+            assert send(sender, batch("one", in_column([b"%d" % number] * 2_000)), ended)
+        assert sender.flush(ample_s(20))
+    finally:
+        sender.close()
+    assert [ended.acked for ended in ends] == [[True], [False], [True], [True]]
+    assert [len(ended.failures) for ended in ends] == [0, 500, 0, 0]
+    assert {(failure.topic, failure.partition) for failure in ends[1].failures} == {("one", 0)}
+
+
+def test_keys_do_not_stay_behind_for_records_that_have_none(played: PlayedBroker) -> None:
+    sender, ended = producer(played.bootstrap), Ended()
+    try:
+        assert send(sender, batch("one", in_column([b"with"] * 2_000), in_column([b"key"] * 2_000)), ended)
+        assert send(sender, batch("one", in_column([b"without"] * 2_000)), ended)
+        assert sender.flush(ample_s(20))
+    finally:
+        sender.close()
+    found = [(key, value) for _, key, value in written(played.bootstrap, "one", 4_000, 1)]
+    assert found == [(b"key", b"with")] * 2_000 + [(None, b"without")] * 2_000
 
 
 def test_a_value_that_is_too_large_ends_its_unit_as_refused_or_tolerated(brokers: str) -> None:
