@@ -229,7 +229,7 @@ class ConfigDef:
             joined = ",".join(undefined)
             raise ConfigError(
                 f"Some configurations in are referred in the dependents, but not defined: {joined}",
-                hint="define each of them, or take them out of the dependents",
+                hint="Define each of them, or take them out of the dependents.",
             )
         return {key.name: _parse_value(key, props, find_class) for key in self._keys.values()}
 

@@ -96,6 +96,17 @@ def test_prune_says_whose_connectors_it_may_delete_or_does_nothing(connect, herd
     assert said in err
 
 
+def test_a_folder_without_connectors_is_reported_and_deletes_nothing(connect, herder, tmp_path):
+    (tmp_path / "empty").mkdir()
+    herder.calls.clear()
+    code, _, err = connect("connectors", "apply", "-f", str(tmp_path / "empty"))
+    assert (code, err) == (0, f"No connector is in {tmp_path / 'empty'}: there is nothing to apply.\n")
+    code, _, err = connect("connectors", "apply", "-f", str(tmp_path / "empty"), "--prune", "--prefix", "l", "--yes")
+    assert code == 2
+    assert f"No connector is in {tmp_path / 'empty'}" in err
+    assert changed(herder) == []
+
+
 def test_delete_takes_files_and_a_prefix_and_refuses_all_that_others_made_too(connect, herder, tmp_path):
     path = write(tmp_path / "one", "orders", file_source())
     for all_ in (("--all",), ("--all", "--failed")):

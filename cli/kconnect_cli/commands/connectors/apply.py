@@ -114,7 +114,10 @@ def _planned(
     if not paths:
         raise UsageProblem("No file given", hint="connect connectors apply -f FILE, or a folder, or - for stdin.")
     files, others = split_by_labels([file for path in paths for file in read_connector_files(path)], selector)
-    _say_skipped(session, others, selector, is_all=not files)
+    if not files and not others:
+        _say_empty(session, paths, prune=prune)
+    else:
+        _say_skipped(session, others, selector, is_all=not files)
     live = {name: info.config for name, info in session.reader.connector_infos().items()}
     kept = frozenset(other.name for other in others)
     mine = Pruning(prefixes=checked_prefixes(prefixes), selector=selector, kept=kept) if prune else None
@@ -152,6 +155,14 @@ def _selector(prune: bool, prefixes: Sequence[str] | None, labels: Sequence[str]
         raise UsageProblem("--prefix is only valid with --prune", hint="Add --prune, or leave out --prefix.")
     checked_prefixes(prefixes)
     return selector
+
+
+def _say_empty(session: CliSession, paths: Sequence[str], *, prune: bool) -> None:
+    """Errors: UsageProblem with --prune, as the wrong folder would then delete everything."""
+    found = f"No connector is in {', '.join(paths)}"
+    if prune:
+        raise UsageProblem(found, hint="connect connectors delete removes connectors by name, prefix or label.")
+    session.say(f"{found}: there is nothing to apply.")
 
 
 def _say_skipped(

@@ -36,7 +36,7 @@ def read_properties(path: str | Path) -> dict[str, str]:
     entries = parse_properties(raw, str(path))
     _warn_of_repeated(raw, str(path))
     if not entries:
-        raise ConfigError(f"{path} has no settings in it.", hint="write lines like `key=value` into it")
+        raise ConfigError(f"{path} has no settings in it.", hint="Write lines like `key=value` into it.")
     return entries
 
 
@@ -71,19 +71,19 @@ def strict_properties(text: bytes | str, source: str, *, separated: bool = False
         if is_raw and _is_utf8(line):
             raise ConfigError(
                 f"{source}, line {number}: it holds UTF-8, but .properties files are read as ISO-8859-1, as Java does.",
-                hint="write \\uXXXX for the letters that are not ASCII, or use TOML, JSON or YAML",
+                hint="Write \\uXXXX for the letters that are not ASCII, or use TOML, JSON or YAML.",
             )
         raw_key, raw_value = _split(line)
         key = _unescape(raw_key, source, number)
         if separated and (not raw_key or not re.search(r"[=:]", line[len(raw_key) :])):
             raise ConfigError(
                 f"{source}, line {number} is not a setting: it has no `=`.",
-                hint="write key=value lines, JSON, TOML or YAML",
+                hint="Write key=value lines, JSON, TOML or YAML.",
             )
         if key in lines:
             raise ConfigError(
                 f"{source}: {key} is in line {lines[key]} and in line {number}.",
-                hint="keep one of them; nothing was changed",
+                hint="Keep one of them; nothing was changed.",
             )
         lines[key] = number
         entries[key] = _unescape(raw_value, source, number)
@@ -120,15 +120,15 @@ def read_text_bytes(path: Path) -> bytes:
     except FileNotFoundError as err:
         raise NotFoundError(f"{path} does not exist.", hint="Check the path, or create the file.") from err
     except IsADirectoryError as err:
-        raise ConfigError(f"{path} is a folder, a file was expected.", hint="name a file in it") from err
+        raise ConfigError(f"{path} is a folder, a file was expected.", hint="Name a file in it.") from err
     except PermissionError as err:
         raise ConfigError(
-            f"{path} may not be read by this user.", hint=f"run `chmod u+r {path}` or change user"
+            f"{path} may not be read by this user.", hint=f"Run `chmod u+r {path}` or change user."
         ) from err
     except (OSError, ValueError) as err:
-        raise ConfigError(f"{path} cannot be read: {err}.", hint="name a regular text file") from err
+        raise ConfigError(f"{path} cannot be read: {err}.", hint="Name a regular text file.") from err
     if b"\0" in raw:
-        raise ConfigError(f"{path} is not a text file.", hint="name a file with settings, such as `key=value` lines")
+        raise ConfigError(f"{path} is not a text file.", hint="Name a file with settings, such as `key=value` lines.")
     return raw
 
 
@@ -187,7 +187,7 @@ def _unescape(field: str, source: str, number: int) -> str:
         if code == "u":
             raise ConfigError(
                 f"{source}, line {number}: Malformed \\uxxxx encoding.",
-                hint="write four hexadecimal digits after \\u, or double a backslash that is meant as one",
+                hint="Write four hexadecimal digits after \\u, or double a backslash that is meant as one.",
             )
         return chr(int(code[1:], 16)) if len(code) == 5 else _NAMED.get(code, code)
 

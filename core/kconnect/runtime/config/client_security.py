@@ -190,7 +190,7 @@ def _jaas_words(entry: str) -> Iterator[tuple[str, str | None]]:
 def _bad_jaas() -> ConfigError:
     return ConfigError(
         "sasl.jaas.config cannot be read.",
-        hint='write it as `org.apache.kafka.common.security.plain.PlainLoginModule required username="u" '
+        hint='Write it as `org.apache.kafka.common.security.plain.PlainLoginModule required username="u" '
         'password="p";`, with the semicolon',
     )
 
@@ -215,7 +215,7 @@ def _login(entry: str) -> dict[str, Any]:
     if names is None:
         raise ConfigError(
             f"sasl.jaas.config names the login module {module}, which is unknown here.",
-            hint="use PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule or Krb5LoginModule, "
+            hint="Use PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule or Krb5LoginModule, "
             "or sasl.mechanism=AWS_MSK_IAM with IAMLoginModule",
         )
     found = {names[option]: value for option, value in options.items() if option in names}

@@ -17,6 +17,7 @@ from kconnect.model import TargetState
 SUFFIXES: Final = (".json", ".properties", ".toml", ".yaml", ".yml")
 """The suffixes of connector files in a folder."""
 
+_CORRECT: Final = "Correct that place."
 # As `connectors show -o yaml` has it, alone or in a list: below it the settings, further in
 _YAML_CONFIG: Final = re.compile(rb"^(?:- )?( *)config:[ \t]*\r?\n\1 +\S", re.MULTILINE)
 _YAML_LINE: Final = re.compile(rb"---|- .*|[\w.$-]+:(?: .*)?")
@@ -45,7 +46,7 @@ def load_folder(folder: str | Path) -> list[ConnectorFile]:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise NotFoundError(f"{folder} is not a folder.", hint="create it, or name the one with your connector files")
+        raise NotFoundError(f"{folder} is not a folder.", hint="Create it, or name the one with your connector files.")
     paths = [
         path
         for path in sorted(folder.iterdir())
@@ -58,7 +59,7 @@ def load_folder(folder: str | Path) -> list[ConnectorFile]:
         if earlier is not loaded:
             raise ConfigError(
                 f"{path} and {earlier.path} both define the connector '{loaded.name}'.",
-                hint="give one of them another `name`",
+                hint="Give one of them another `name`.",
             )
     return list(found.values())
 
@@ -80,7 +81,7 @@ def load_connector_file(path: str | Path, called: str | None = None) -> Connecto
     trees = _yaml(path, raw)
     if trees is not None and len(trees) > 1:
         found = pluralize(len(trees), "connector")
-        raise ConfigError(f"{path} holds {found}.", hint="name a file with one; apply takes several")
+        raise ConfigError(f"{path} holds {found}.", hint="Name a file with one; apply takes several.")
     return _parsed(path, raw) if trees is None else trees[0]
 
 
@@ -94,13 +95,13 @@ def load_connector_files(path: str | Path, called: str | None = None) -> list[Co
     if trees is None:
         return [_parsed(path, raw)]
     if not all(isinstance(tree, dict) for tree in trees):
-        raise ConfigError(f"{path} must hold JSON objects.", hint='write [{"name": .., "config": {..}}, ..]')
+        raise ConfigError(f"{path} must hold JSON objects.", hint='Write [{"name": .., "config": {..}}, ..]')
     return [_from_tree(path, tree) for tree in trees]
 
 
 def _parsed(path: Path, raw: bytes) -> ConnectorFile:
     if not raw.strip():
-        raise ConfigError(f"{path} is empty.", hint="write the connector's settings into it, `name` among them")
+        raise ConfigError(f"{path} is empty.", hint="Write the connector's settings into it, `name` among them.")
     suffix = path.suffix.lower()
     if suffix == ".toml" or (not suffix and _is_toml(raw)):
         return _from_tree(path, _toml(path, raw))
@@ -119,9 +120,9 @@ def _yaml(path: Path, raw: bytes) -> list[ConnectorFile] | None:
         return None
     trees = yaml_trees(path, raw)
     if not trees:
-        raise ConfigError(f"{path} is empty.", hint="write the connector's settings into it, `name` among them")
+        raise ConfigError(f"{path} is empty.", hint="Write the connector's settings into it, `name` among them.")
     if not all(isinstance(tree, dict) for tree in trees):
-        raise ConfigError(f"{path} must hold mappings.", hint="write name: .., config: .., or the settings themselves")
+        raise ConfigError(f"{path} must hold mappings.", hint="Write name: .., config: .., or the settings themselves.")
     return [_from_tree(path, tree) for tree in trees]
 
 
@@ -184,11 +185,12 @@ def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
         tree = _loaded(path, raw)
     except ValueError as err:  # malformed JSON, or bytes that are not UTF-8
         if strict:
-            raise ConfigError(f"{path} is not valid JSON: {err}.", hint="correct the place that is named") from err
+            hint = _CORRECT if raw.lstrip()[:1] in (b"{", b"[") else "Name a file of key=value lines FILE.properties."
+            raise ConfigError(f"{path} is not valid JSON: {err}.", hint=hint) from err
         return None
     if not isinstance(tree, dict):
         if strict:
-            raise ConfigError(f"{path} must hold a JSON object.", hint='write {"name": .., "config": {..}}')
+            raise ConfigError(f"{path} must hold a JSON object.", hint='Write {"name": .., "config": {..}}')
         return None
     return tree
 
@@ -199,7 +201,7 @@ def _toml(path: Path, raw: bytes) -> dict[str, Any]:
     try:
         return tomli.loads(raw.decode("utf-8"), parse_float=str)
     except ValueError as err:  # malformed TOML, or bytes that are not UTF-8
-        raise ConfigError(f"{path} is not valid TOML: {err}.", hint="correct the place that is named") from err
+        raise ConfigError(f"{path} is not valid TOML: {err}.", hint=_CORRECT) from err
 
 
 def _from_tree(path: Path, tree: Mapping[str, Any]) -> ConnectorFile:
@@ -209,7 +211,7 @@ def _from_tree(path: Path, tree: Mapping[str, Any]) -> ConnectorFile:
         flat = _flatten(path, tree)
         if set(flat) == {"name"}:
             raise ConfigError(
-                f"{path} has no `config`.", hint='write {"name": .., "config": {..}} or all in one object'
+                f"{path} has no `config`.", hint='Write {"name": .., "config": {..}} or all in one object'
             )
         return _connector(path, flat.get("name"), flat, None)
     config = _flatten(path, inner)
@@ -219,7 +221,7 @@ def _from_tree(path: Path, tree: Mapping[str, Any]) -> ConnectorFile:
     if name is not None and own is not None and own != name:
         raise ConfigError(
             f"Connector name configuration in 'config' doesn't match the one specified in 'name' at '{path}'",
-            hint=f"'{own}' or '{name}': keep one of them",
+            hint=f"Keep one of them: '{own}' or '{name}'.",
         )
     return _connector(path, name if name is not None else own, config, _state(path, tree.get("initial_state")))
 
@@ -228,7 +230,7 @@ def _connector(path: Path, name: str | None, config: Mapping[str, str], state: T
     if name is None or not name.strip():
         raise ConfigError(
             f"Connector configuration at '{path}' is missing the mandatory 'name' configuration",
-            hint="add the connector's `name`",
+            hint="Add the connector's `name`.",
         )
     return ConnectorFile(path, name.strip(), {**config, "name": name.strip()}, state)
 
@@ -238,7 +240,7 @@ def _state(path: Path, value: Any) -> TargetState | None:
         return None
     state = _STATES.get(str(value).upper())
     if state is None:
-        raise ConfigError(f"{path}: initial_state '{value}' is unknown.", hint=f"use one of {', '.join(_STATES)}")
+        raise ConfigError(f"{path}: initial_state '{value}' is unknown.", hint=f"Use one of {', '.join(_STATES)}.")
     return state
 
 
@@ -249,7 +251,7 @@ def _flatten(path: Path, tree: Mapping[str, Any], prefix: str = "") -> dict[str,
         if isinstance(value, Mapping):
             if path.suffix.lower() != ".toml":
                 raise ConfigError(
-                    f"{path}: '{prefix}{key}' is an object.", hint="write its keys with dots, each a string"
+                    f"{path}: '{prefix}{key}' is an object.", hint="Write its keys with dots, each a string."
                 )
             flat |= _flatten(path, value, f"{prefix}{key}.")
         else:
@@ -262,10 +264,10 @@ def _text(path: Path, key: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
-        raise ConfigError(f"{path}: '{key}' is null.", hint="give it a value, or leave it out")
+        raise ConfigError(f"{path}: '{key}' is null.", hint="Give it a value, or leave it out.")
     if isinstance(value, list):
         if path.suffix.lower() != ".toml":
-            raise ConfigError(f"{path}: '{key}' is an array.", hint="write one string, with commas")
+            raise ConfigError(f"{path}: '{key}' is an array.", hint="Write one string, with commas.")
         return ",".join(_text(path, key, item) for item in value)
     return str(value)
 
@@ -301,15 +303,25 @@ def yaml_trees(path: Path, raw: bytes) -> list[Any]:
     try:
         documents = [tree for tree in yaml.load_all(raw.decode("utf-8-sig"), Texts) if tree is not None]
     except yaml.YAMLError as err:
-        text = " ".join(str(err).split())
-        raise ConfigError(f"{path} is not valid YAML: {text}.", hint="correct the place that is named") from err
+        raise _not_yaml(path, err) from err
     except UnicodeDecodeError as err:
-        raise ConfigError(f"{path} is not valid YAML: it is not UTF-8.", hint="save it as UTF-8") from err
+        raise ConfigError(f"{path} is not valid YAML: it is not UTF-8.", hint="Save it as UTF-8.") from err
     return [tree for document in documents for tree in (document if isinstance(document, list) else [document])]
+
+
+def _not_yaml(path: Path, error: Exception) -> ConfigError:
+    """Says where and what; `error` is the parser's, which shows the place in a text that it has no name for."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or not problem:
+        return ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}.", hint=_CORRECT)
+    where = f"line {mark.line + 1}, column {mark.column + 1}"
+    if "'\\t'" in problem:
+        return ConfigError(f"{path} is not valid YAML: {where} begins with a tab.", hint="Indent it with blanks.")
+    return ConfigError(f"{path} is not valid YAML: {where}: {problem}.", hint=_CORRECT)
 
 
 def twice(path: Path, key: str, first: int, second: int) -> ConfigError:
     """What to say of a setting that stands twice in a file."""
     return ConfigError(
-        f"{path}: {key} is in line {first} and in line {second}.", hint="keep one of them; nothing was changed"
+        f"{path}: {key} is in line {first} and in line {second}.", hint="Keep one of them; nothing was changed."
     )

@@ -281,7 +281,7 @@ def _check_signing(values: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"Unable to create key generator with algorithm {algorithm} and key size {bits}: "
             "Key length must be at least 40 bits",
-            hint="leave inter.worker.key.size out, or give at least 256",
+            hint="Leave inter.worker.key.size out, or give at least 256.",
         )
     signature = values["inter.worker.signature.algorithm"]
     if signature not in values["inter.worker.verification.algorithms"]:

@@ -90,7 +90,8 @@ REFUSED = {
     ("c.yaml", "name: a\nfile: x\nname: b\n"): "name is in line 1 and in line 3",
     ("c.yaml", "name: a\nconfig:\n  x: ~\n"): "'x' is null",
     ("c.yaml", "name: a\nconfig:\n  x: [1, 2]\n"): "'x' is an array",
-    ("c.yaml", "name: [a\n"): "is not valid YAML",
+    ("c.yaml", "name: [a\n"): "is not valid YAML: line 2, column 1: expected ',' or ']'",
+    ("c.yaml", "name: a\nconfig:\n\tx: 1\n"): "is not valid YAML: line 3, column 1 begins with a tab.",
     ("c.yaml", "- a\n"): "must hold mappings",
     ("c.yaml", "name: a\nfile: x\n---\nname: b\nfile: y\n"): "holds 2 connectors",
     ("c.json", '{"name": "a",\n"x": "1",\n"x": "2"}'): "x is in line 2 and in line 3",
@@ -114,7 +115,16 @@ def test_a_bad_file_is_named_with_what_to_do(tmp_path: Path, file: tuple[str, st
 
     assert message in str(refused.value)
     assert str(path) in str(refused.value)
-    assert refused.value.hint
+    assert "<unicode string>" not in str(refused.value)
+    hint = refused.value.hint
+    assert hint is not None
+    assert hint[0].isupper(), hint
+
+
+def test_properties_under_the_name_of_json_are_refused_with_a_better_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not valid JSON") as refused:
+        load_connector_file(write(tmp_path, "c.json", "name=a\nfile=x\n"))
+    assert refused.value.hint == "Name a file of key=value lines FILE.properties."
 
 
 SHOWN = """\
