@@ -84,6 +84,17 @@ def test_members_that_are_missing_are_null_and_rows_stay_in_their_order(file: Pa
     ]
 
 
+def test_names_that_differ_in_case_alone_are_one_column_and_no_value_is_lost(file: Path) -> None:
+    with sink_into(file, auto_create="true", errors_tolerance="all") as sink:
+        sink.put({"id": 1, "Name": "a"}, {"id": 2, "name": "b"}, {"id": 3, "NAME": "c"}, {"id": 4, "Name": "d"})
+        sink.put({"id": 5, "Name": "e", "name": "f"}, {"id": 6, "name": "g"})
+        assert [str(record.error) for record in sink.errant] == [
+            "The record at orders-0, offset 4 cannot be written to table orders: DataError: Name and name differ in "
+            "case alone, and are one column of table orders"
+        ]
+    assert rows(file, "SELECT id, name FROM orders ORDER BY 1") == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (6, "g")]
+
+
 def test_what_the_table_fills_by_itself_is_left_to_it_where_a_record_does_not_have_it(file: Path) -> None:
     columns = "id INTEGER PRIMARY KEY, a TEXT DEFAULT 'none', b REAL, c BOOLEAN DEFAULT NULL, d INT NOT NULL DEFAULT 7"
     with sqlite3.connect(file) as connection:

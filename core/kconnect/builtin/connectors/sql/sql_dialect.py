@@ -34,6 +34,8 @@ class Dialect:
     """Type of a text column in a primary key."""
     commits_at_ddl: bool = False
     """CREATE and ALTER end the transaction, with its savepoints: they have to come before all rows of it."""
+    tells_case: bool = False
+    """Whether names of columns that differ in upper and lower case alone are two."""
 
     def name_of(self, dotted: str) -> str:
         """A quoted name; dots part schema and table, but where a part is in the database's quotes.
@@ -179,6 +181,7 @@ DIALECTS: dict[str, Dialect] = {
             "TIMESTAMPTZ; TIME; TIMESTAMPTZ; TIMESTAMP; UUID; JSONB"
         ),
         "TEXT",
+        tells_case=True,
     ),
     "mysql": Dialect(
         "mysql",

@@ -69,8 +69,12 @@ class TableShapes:
     def fitted(self, cursor: Any, run: Sequence[Row], add: Callable[[str, str, str], None]) -> Iterable[list[Row]]:
         """Rows of one shape as their table takes them, again by shape. `add(table, column, kind)` adds a column.
 
-        Errors: MisfitError for a value that has no place; ask for each row alone. The driver's.
+        Errors: MisfitError for a value that has no place; ask for each row alone. DataError for two fields that are one
+        column, of which SQLite would take the first without a word. The driver's.
         """
+        if not self._dialect.tells_case and (twins := _twins(run[0].columns)) is not None:
+            one, other = twins
+            raise DataError(f"{one} and {other} differ in case alone, and are one column of table {run[0].table}")
         columns = self._columns(cursor, run[0].table)
         if columns and not self._contracts.is_open:
             run = self._without_new(columns, run)
@@ -297,12 +301,20 @@ def _padded(columns: Mapping[str, TableColumn], rows: Sequence[Row]) -> Sequence
     names = tuple(dict.fromkeys(name for shape in given for name in shape))
     if len(given) == 1 or len(names) > _MOST_WIDENED * max(map(len, given)):
         return rows
+    if _twins(names) is not None:  # one column, whose value in a row the null of the other name would replace
+        return rows
     optional = {name for name in names if (column := columns.get(name.lower())) and column.is_null_if_left_out}
     made = {}
     for shape in given:
         wanted = tuple(name for name in names if name in shape or name in optional)
         made[shape] = wanted, [shape.index(name) if name in shape else None for name in wanted]
     return [_of_columns(row, *made[row.columns]) for row in rows]
+
+
+def _twins(names: Iterable[str]) -> tuple[str, str] | None:
+    """Two names that differ in upper and lower case alone."""
+    seen: dict[str, str] = {}
+    return next(((twin, name) for name in names if (twin := seen.setdefault(name.lower(), name)) != name), None)
 
 
 def _known(columns: Mapping[str, TableColumn], rows: list[Row], others: Sequence[Row]) -> list[Row]:
