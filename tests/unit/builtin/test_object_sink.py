@@ -207,6 +207,25 @@ def test_a_contract_needs_columns_and_inference_may_be_off(tmp_path: Path) -> No
         assert "Its value has no schema" in str(sink.errant[0].error)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "avro", "csv"])
+def test_an_object_without_fields_is_reported_and_one_of_empty_structs_is_a_row(tmp_path: Path, kind: str) -> None:
+    with sink_into(tmp_path, object_format=kind, flush_rows="2", errors_tolerance="all") as sink:
+        sink.put({}, {})
+        sink.put({"meta": {}}, {"meta": None})
+        message = f"The record at t-0, offset 0 cannot be written: it has no field, and an object of {kind} has no row"
+        assert len(sink.errant) == 2
+        assert str(sink.errant[0].error).startswith(message)
+    with source_of(tmp_path, object_format=kind) as source:
+        assert [record.value["meta"] for record in source.poll(2)] == ["" if kind == "csv" else None] * 2
+
+
+def test_a_null_alone_in_its_row_of_csv_is_no_blank_line(tmp_path: Path) -> None:
+    with sink_into(tmp_path, object_format="csv", flush_rows="3") as sink:
+        sink.put({"a": None}, {"a": 1.5}, {"a": None})
+    (file,) = [one for one in tmp_path.rglob("*") if one.is_file()]
+    assert file.read_text().splitlines() == ['"a"', '""', '"1.5"', '""']
+
+
 def test_structs_and_lists_are_json_text_in_columns_of_csv(tmp_path: Path) -> None:
     with sink_into(tmp_path, object_format="csv", flush_rows="3") as sink:
         sink.put({"a": 1, "b": [1, 2]}, {"a": {"b": 1}}, {"a": None})

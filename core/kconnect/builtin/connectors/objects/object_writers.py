@@ -101,6 +101,8 @@ class Encoder:
         return texts.to_pylist()
 
     def _rows(self, rows: pa.Table, topic: str, partition: int | None, *, is_seen: bool) -> pa.Table:
+        if not rows.num_columns:
+            raise DataError(f"it has no field, and an object of {self._format} has no row without a column")
         if self._columns is not None:
             rows = self._columns.fitted(topic, partition, rows, is_seen=is_seen)
         if self._format == "avro":
@@ -170,7 +172,9 @@ class _Table:
 
         table = pa.concat_tables(self._tables)
         fields = [field.with_type(without_empty(field.type)) for field in table.schema]
-        schema = pa.schema([new for new, old in zip(fields, table.schema, strict=True) if _stays(new, old)])
+        kept = [new for new, old in zip(fields, table.schema, strict=True) if _stays(new, old)]
+        # Without a column there would be no row: those of no type are columns of nulls then
+        schema = pa.schema(kept or [field.with_type(pa.null()) for field in fields])
         made: bytes = _BODIES[self._format](self, widened_table(table.select(schema.names), schema))
         return made
 
@@ -191,6 +195,7 @@ class _Table:
 
     def _csv(self, table: pa.Table) -> bytes:
         import pyarrow as pa
+        import pyarrow.compute as compute
         import pyarrow.csv as pc
 
         # Members as JSON, bytes as base64: Arrow writes bytes as they are, and no object at all if they are no UTF-8
@@ -199,6 +204,9 @@ class _Table:
             for field in table.schema
         ]
         table = widened_table(table, pa.schema(flat))
+        if table.num_columns == 1 and table.column(0).null_count:
+            # A null alone would be a blank line, which is no row to any reader: "" is, as Python's csv has it
+            table = table.set_column(0, table.schema.names[0], compute.fill_null(table.column(0).cast(pa.string()), ""))
         out = io.BytesIO()
         pc.write_csv(table, out, pc.WriteOptions(delimiter=self._delimiter))
         return compressed(out.getvalue(), self._compression)
