@@ -32,12 +32,12 @@ def _fraction(text: str) -> float | decimal.Decimal:
 
 
 def json_of(text: str, begins: str) -> Any:
-    """What a text of JSON holds, as a column of CSV has lists; the text itself if it is none."""
+    """What a text of JSON holds, as a column of CSV has lists; the text itself if it is none, or nested too deeply."""
     if not text.lstrip()[:1] or text.lstrip()[:1] not in begins:
         return text
     try:
         return exact_json(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

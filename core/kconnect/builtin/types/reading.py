@@ -21,7 +21,7 @@ from kconnect.api.values_text import single_precision
 from kconnect.api.wording import pluralize
 from kconnect.builtin.types.column_type import Column, ColumnType
 from kconnect.builtin.types.exact_numbers import json_of, number_of
-from kconnect.builtin.types.fitting import NotFittingError, as_text, misfit
+from kconnect.builtin.types.fitting import NotFittingError, as_text, json_text, misfit
 from kconnect.java.compat.to_string import float_text
 
 Read = Callable[[Any], Any]
@@ -135,7 +135,9 @@ def _map_reader(kind: ColumnType, schema: Schema, given: Schema | None) -> Read:
             try:
                 if key is None:
                     raise NotFittingError("", None, kind, says="is null, and a map has no null key")
-                made[of_key(key)] = None if item is None else of(item)
+                if (place := of_key(key)) in made:
+                    raise NotFittingError("", None, kind, says=f"is there twice: the map has {place!r} already")
+                made[place] = None if item is None else of(item)
             except NotFittingError as error:
                 raise error.within(f"[{key!r}]") from error
         return made
@@ -287,18 +289,28 @@ def _uuid_reader(kind: ColumnType) -> Read:
 
 
 def _json_reader(kind: ColumnType) -> Read:
-    """A text of JSON as it is; all else, texts that are none too, written as JSON."""
+    """A text of JSON as it is; all else, texts that are none too, written as JSON: times and NaN in quotes."""
 
     def read(value: Any) -> str:
-        if isinstance(value, str):
-            try:
-                json.loads(value)
-            except ValueError:
-                return json.dumps(value, ensure_ascii=False)
+        if isinstance(value, str) and _is_json(value):
             return value
-        return as_text(value)
+        is_number = isinstance(value, decimal.Decimal) and value.is_finite()
+        return str(value) if is_number else json_text(value)
 
     return read
+
+
+def _is_json(text: str) -> bool:
+    """Whether it is JSON to all who read it: Python's reader alone takes NaN and Infinity."""
+    try:
+        json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
 
 
 # --- what a schema says of the values that it has ---
