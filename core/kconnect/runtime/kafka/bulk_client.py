@@ -341,7 +341,7 @@ class BulkClient:
             self._look_at_messages(unknown)
 
     def _look_at_messages(self, events: Sequence[tuple[int, int, int]]) -> None:
-        """Look at each message of these events: each with its count, and with its first where it has given that already.
+        """Look at each message of these events, given with their counts and with a first that was already taken out.
 
         All together, as brokers may answer for a few at a time.
         """
