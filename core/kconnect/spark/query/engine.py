@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.spark.application import SparkApplication
+from kconnect.spark.query.jvm_collections import JvmCollections
 from kconnect.spark.query.tallies import Tallies
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_spec import TallyAddress
@@ -50,6 +51,7 @@ class QueryEngine:
         self._tally_address = tally_address
         self._lock = threading.Lock()  # held while the first session is made: a second or two
         self._session: Any = None
+        self._collections: JvmCollections | None = None  # from the first session on
         self._starting = threading.Lock()  # held while a query starts: seconds
 
     @property
@@ -124,6 +126,9 @@ class QueryEngine:
         """Let go of the sessions; they end with the application."""
         with self._lock:
             self._session = None
+            collections, self._collections = self._collections, None
+        if collections is not None:
+            collections.stop()
 
     def _first_session(self) -> Any:
         from pyspark.sql import SparkSession
@@ -131,6 +136,8 @@ class QueryEngine:
         began_s = time.monotonic()
         session = SparkSession(self._app.context)
         log.info("Spark is ready for queries after %.1f s", time.monotonic() - began_s)
+        self._collections = JvmCollections(self._app.collect_garbage)
+        self._collections.start()
         return session
 
 
