@@ -46,6 +46,64 @@ def with_schema(properties: dict[str, Any], keys: list[str] | None = None) -> Me
     return one
 
 
+def values_of(one: Messages, *records: Any) -> list[Any]:
+    """What becomes of each record: its value, or the end of the error."""
+    found = [say(one, type="RECORD", stream="s", record=record) for record in records]
+    return [
+        str(made.error).partition("does not fit: ")[2] if isinstance(made, BadRecord) else as_mapping(made.value)
+        for made in found
+    ]
+
+
+def test_a_member_without_a_name_is_the_error_of_its_record_alone() -> None:
+    inner = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    one = with_schema({"o": inner, "l": {"type": "array", "items": inner}})
+    wrong = "A member has no name, and no field can be without one"
+    assert values_of(
+        one,
+        {"": 1},
+        {"new": 1, "o": {"": 1}},
+        {"l": [{"b": 2}, {"": 1}]},
+        {"new": 2, "o": {"c": 3}, "l": [{"b": 4}]},
+    ) == [wrong, wrong, wrong, {"o": {"a": None, "c": 3}, "l": [{"a": None, "b": 4}], "new": 2}]
+
+
+def test_a_time_at_the_end_of_time_is_the_error_of_its_record() -> None:
+    one = with_schema({"at": {"type": "string", "format": "date-time"}})
+    assert values_of(one, {"at": "0001-01-01T00:00:00+01:00"}, {"at": "9999-12-31T23:59:59.5-01:00"}, {"at": None}) == [
+        "at: '0001-01-01T00:00:00+01:00' is outside the years 1 to 9999 of UTC",
+        "at: '9999-12-31T23:59:59.5-01:00' is outside the years 1 to 9999 of UTC",
+        {"at": None},
+    ]
+
+
+def test_a_date_loses_no_time_of_day_and_a_text_of_a_number_no_digit() -> None:
+    one = with_schema(
+        {
+            "day": {"type": "string", "format": "date"},
+            "n": {"type": "number"},
+            "cents": {"type": "number", "multipleOf": 0.01},
+        }
+    )
+    records = [
+        {"day": "2026-11-23T00:00:00Z", "n": "12.5", "cents": "1234567890123456789012345678901.25"},
+        {"day": "2026-11-23T23:30:00-05:00"},
+        {"day": "2026-11-23xx"},
+        {"n": "0.1234567890123456789"},
+        {"n": "1_000"},
+        {"cents": "1_000"},
+    ]
+    whole, *wrong = values_of(one, *records)
+    assert whole == {"day": date(2026, 11, 23), "n": 12.5, "cents": Decimal("1234567890123456789012345678901.25")}
+    assert wrong == [
+        "day: '2026-11-23T23:30:00-05:00' has a time of day, and a date has none",
+        "day: '2026-11-23xx' is not a date in ISO 8601",
+        "n: 0.1234567890123456789 has more digits than a double; multipleOf of the schema would make it a decimal",
+        "n: '1_000' is not a number",
+        "cents: '1_000' is not a number of 2 digits behind the point",
+    ]
+
+
 def test_a_record_becomes_one_of_connect_with_schema_key_topic_and_time() -> None:
     one = with_schema(FIELDS, ["id"])
     held = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time
+from decimal import Context
 from decimal import Decimal as Number
 from typing import Any
 
@@ -36,17 +38,14 @@ class ListShape(Shape):
 
     def __init__(self, items: Shape) -> None:
         self._items = items
-        self._build()
+        self.build()
 
     def learn(self, value: Any) -> bool:
         if not self._items.learns or not isinstance(value, list):
             return False
-        found = [part for part in value if part is not None and self._items.learn(part)]
-        if found:
-            self._build()
-        return bool(found)
+        return _learn(self, self._items, value)
 
-    def _build(self) -> None:
+    def build(self) -> None:
         self.learns = self._items.learns
         self.schema = SchemaBuilder.array(self._items.schema).optional().build()
         inner = self._items.convert
@@ -64,17 +63,14 @@ class MapShape(Shape):
 
     def __init__(self, values: Shape) -> None:
         self._values = values
-        self._build()
+        self.build()
 
     def learn(self, value: Any) -> bool:
         if not self._values.learns or not isinstance(value, dict):
             return False
-        found = [part for part in value.values() if part is not None and self._values.learn(part)]
-        if found:
-            self._build()
-        return bool(found)
+        return _learn(self, self._values, value.values())
 
-    def _build(self) -> None:
+    def build(self) -> None:
         self.learns = self._values.learns
         self.schema = SchemaBuilder.map(Schema.STRING_SCHEMA, self._values.schema).optional().build()
         inner = self._values.convert
@@ -85,6 +81,17 @@ class MapShape(Shape):
             return {name: None if part is None else inner(part) for name, part in value.items()}
 
         self.convert = convert
+
+
+def _learn(outer: ListShape | MapShape, inner: Shape, values: Iterable[Any]) -> bool:
+    has_learnt = False
+    try:
+        for part in values:
+            has_learnt |= part is not None and inner.learn(part)
+    finally:  # what was learnt before an error counts as known from now on
+        if has_learnt:
+            outer.build()
+    return has_learnt
 
 
 class StructShape(Shape):
@@ -106,18 +113,22 @@ class StructShape(Shape):
         if not isinstance(value, dict):
             return False
         has_learnt = False
+        if "" in value:  # else this shape, and all records behind, would have a field that no schema takes
+            raise DataError("A member has no name, and no field can be without one")
         for field in value.keys() - self._fields.keys():
             if value[field] is not None:
                 shape = self._more or SeenShape()
                 self._fields[field] = self.added[field] = shape
                 self._learning = [*self._learning, field]
                 has_learnt = True
-        for field in self._learning:
-            part = value.get(field)
-            if part is not None and self._fields[field].learn(part):
-                has_learnt = True
-        if has_learnt:
-            self._build()
+        try:
+            for field in self._learning:
+                part = value.get(field)
+                if part is not None and self._fields[field].learn(part):
+                    has_learnt = True
+        finally:  # what was learnt before an error counts as known from now on
+            if has_learnt:
+                self._build()
         return has_learnt
 
     def add(self, others: Mapping[str, Shape]) -> None:
@@ -283,10 +294,11 @@ def _number(value: Any) -> float:
     if isinstance(value, bool):
         raise DataError(f"{shown(value)} is not a number")
     try:
-        found = float(value)
+        given = _number_in(value) if isinstance(value, str) else value
+        found = float(given)
     except (TypeError, ValueError, OverflowError):
         raise DataError(f"{shown(value)} is not a number") from None
-    if found != value if isinstance(value, int) else isinstance(value, Number) and Number(repr(found)) != value:
+    if found != given if isinstance(given, int) else isinstance(given, Number) and Number(repr(found)) != given:
         raise DataError(f"{value} has more digits than a double; multipleOf of the schema would make it a decimal")
     return found
 
@@ -298,9 +310,10 @@ def _decimal_of(scale: int) -> Convert:
         if isinstance(value, bool) or not isinstance(value, int | float | str | Number):
             raise DataError(f"{shown(value)} is not a number")
         try:
-            found = Number(repr(value) if isinstance(value, float) else value)
-            fitted = found.quantize(unit)
-        except ArithmeticError:
+            given = _number_in(value) if isinstance(value, str) else value
+            found = Number(repr(given) if isinstance(given, float) else given)
+            fitted = found.quantize(unit, context=_EXACT)
+        except (ArithmeticError, ValueError):
             raise DataError(f"{shown(value)} is not a number of {scale} digits behind the point") from None
         if fitted != found:
             raise DataError(f"{value} has more than {scale} digits behind the point")
@@ -322,12 +335,20 @@ def _string(value: Any) -> str:
 
 def _timestamp(value: Any) -> datetime:
     found: datetime = _iso(value, datetime.fromisoformat, "a time in ISO 8601")
-    return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    if found.tzinfo is None:
+        return found.replace(tzinfo=UTC)
+    try:
+        return found.astimezone(UTC)
+    except OverflowError:  # 0001-01-01T00:00:00+01:00, as .NET writes a time that is not there
+        raise DataError(f"{shown(value)} is outside the years 1 to 9999 of UTC") from None
 
 
 def _date(value: Any) -> date:
-    found: date = _iso(value[:10] if isinstance(value, str) else value, date.fromisoformat, "a date in ISO 8601")
-    return found
+    """A date, also with a time that is midnight: another time of day would be lost."""
+    found: datetime = _iso(value, datetime.fromisoformat, "a date in ISO 8601")
+    if found.time() != time():
+        raise DataError(f"{shown(value)} has a time of day, and a date has none")
+    return found.date()
 
 
 def _time(value: Any) -> time:
@@ -335,6 +356,17 @@ def _time(value: Any) -> time:
     if found.tzinfo is not None and found.utcoffset():
         raise DataError(f"{shown(value)} has a zone, and a time of day is in UTC")
     return found.replace(tzinfo=None)
+
+
+def _number_in(text: str) -> Number:
+    """The number that a text is, by all of its digits. Errors: ValueError if it is none, as 1_000 to all but Python."""
+    if not _NUMBER.fullmatch(text.strip()):
+        raise ValueError(text)
+    return Number(text.strip())
+
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_EXACT = Context(prec=1000)
 
 
 def _iso(value: Any, read: Callable[[str], Any], wanted: str) -> Any:

@@ -210,9 +210,13 @@ class _Stream:
         self._build()
 
     def learn(self, record: Any) -> None:
-        """Take in fields that the tap did not describe."""
-        if self.shape.learn(record):
-            self._build()
+        """Take in fields that the tap did not describe. Errors: DataError for a member without a name."""
+        before = self.shape.schema
+        try:
+            self.shape.learn(record)
+        finally:
+            if self.shape.schema is not before:
+                self._build()
 
     def key_of(self, value: Struct) -> Struct | None:
         if self.key_schema is None:
