@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import io
 import json
@@ -22,6 +23,7 @@ from kconnect.builtin.connectors.objects.csv_rows import CsvForm, CsvLines
 from kconnect.builtin.connectors.objects.object_formats import compressed, compression_of, format_of
 from kconnect.builtin.connectors.objects.object_readers import Reading, Rows, read_rows
 from kconnect.builtin.connectors.objects.object_text import Utf8Stream
+from kconnect.builtin.types.fitting import as_mapping
 
 ROWS = 25
 TABLE = pa.table({"id": list(range(ROWS)), "name": [f"n{number}" for number in range(ROWS)]})
@@ -231,6 +233,41 @@ def test_each_column_of_csv_has_a_name_of_its_own(header: bytes, names: list[str
     assert [list(value.items()) for _, value in found] == [
         list(zip(names, numbers, strict=True)) for numbers in ([1, 2, 3], [4, 5, 6])
     ]
+
+
+_TIMES = pa.timestamp("us", "UTC")
+_LONG = pa.uint64()
+
+
+def _parquet_of(values: list[Any], kind: pa.DataType) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"x": pa.array(values, kind)}), out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "nest"),
+    [
+        (_TIMES, lambda value: value),
+        (pa.struct([("a", _TIMES)]), lambda value: {"a": value}),
+        (pa.list_(_TIMES), lambda value: [value, None]),
+        (pa.map_(pa.string(), _TIMES), lambda value: {"k": value}),
+        (pa.list_(pa.struct([("a", _TIMES)])), lambda value: [None, {"a": value}]),
+    ],
+)
+def test_times_before_1970_are_cut_alike_however_deep_they_lie(kind: pa.DataType, nest: Callable[[Any], Any]) -> None:
+    given, wanted = (datetime.datetime(1969, 12, 31, 23, 59, 59, us, datetime.UTC) for us in (999_999, 999_000))
+    body = _parquet_of([nest(given), None], kind)
+    assert [as_mapping(value["x"]) for _, value in plain(read(body, "parquet"))] == [nest(wanted), None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(_LONG, 2**64 - 1), (pa.list_(_LONG), [2**64 - 1]), (pa.struct([("a", _LONG)]), {"a": 2**64 - 1})],
+)
+def test_a_number_beyond_64_bits_is_an_error_however_deep_it_lies(kind: pa.DataType, value: Any) -> None:
+    with pytest.raises(DataError, match=r"Column x.* 18446744073709551615"):
+        read(_parquet_of([value], kind), "parquet")
 
 
 def test_csv_without_names_of_texts_only_and_of_nothing() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kconnect.api import ConfigError, DataError, Schema, SchemaBuilder
 from kconnect.api.columns import arrow_type
 from kconnect.builtin.types.column_type import schema_of as column_schema
+from kconnect.builtin.types.fitting import DECLARED, NotFittingError, fit
 from kconnect.builtin.types.foreign_schemas import of_arrow
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def column_with(schema: Schema, rows: pa.RecordBatch) -> pa.StructArray:
     for field, column in zip(schema.fields, rows.columns, strict=True):
         wanted = arrow_type(field.schema)
         try:
-            columns.append(column if column.type == wanted else _cast(column, wanted))
+            columns.append(column if column.type == wanted else _cast(column, wanted, field.name))
+        except NotFittingError as err:
+            raise DataError(f"Column {err}") from err
         except (pa.ArrowException, ValueError) as err:
             raise DataError(f"Column {field.name}: {err}") from err
     if not columns:  # from no arrays it would have no rows
@@ -46,7 +49,7 @@ def column_with(schema: Schema, rows: pa.RecordBatch) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, names=[field.name for field in schema.fields])
 
 
-def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -58,5 +61,6 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_time(column.type):
         return column.cast(wanted, safe=False)
     if pa.types.is_nested(column.type):
-        return column.cast(wanted, safe=False)  # times inside of it have finer units
+        # Arrow would cut times before 1970 to the next millisecond, and make -1 of 2^64 - 1
+        return fit(column, wanted, DECLARED, name)
     return column.cast(wanted)
