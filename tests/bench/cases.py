@@ -34,6 +34,7 @@ CASES: dict[str, Callable[[str, Ground], Metrics]] = {
     "two-sources": moving.two_sources,
     "topic-to-file": moving.topic_to_file,
     "java-file": moving.java_file,
+    "java-file-2": moving.java_file_2,
     "java-json": moving.java_json,
     "java-sink": moving.java_sink,
     "java-debezium-snapshot": java_sources.java_debezium_snapshot,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -51,6 +51,8 @@ class Ground:
     has_rows: bool = False
     has_mirrored: bool = False
     count: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of our worker, beside those of all."""
 
     @property
     def deadline_s(self) -> float:
@@ -141,7 +143,9 @@ def running(
     env: Mapping[str, str] | None = None,
     plugins: Path | None = None,
 ) -> Iterator[tuple[Side, float]]:
-    worker = SIDES[side](ground.folder / name, ground.bootstrap, *connectors, env=env, plugins=plugins)
+    worker = SIDES[side](
+        ground.folder / name, ground.bootstrap, *connectors, env=env, plugins=plugins, settings=ground.settings
+    )
     try:
         yield worker, worker.start()
     except (RuntimeError, TimeoutError) as err:

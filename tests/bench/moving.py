@@ -27,6 +27,7 @@ __all__ = [
     "dlq_idle",
     "file_to_topic",
     "java_file",
+    "java_file_2",
     "java_json",
     "java_sink",
     "javas",
@@ -109,6 +110,15 @@ def java_file(side: str, ground: Ground) -> Metrics:
         connector = javas(side, file_source(topic, ground.input_file))
         with running(side, ground, topic, connector) as (worker, began):
             return stream(worker, began, ground, progress)
+
+
+def java_file_2(side: str, ground: Ground) -> Metrics:
+    """Two of Java's FileStreamSource at once, each with all lines of the input, into one topic."""
+    with made_topic(ground, side, "java-file-2") as topic, end_offsets(ground.bootstrap, topic) as progress:
+        source = javas(side, file_source(topic, ground.input_file))
+        two = ({**source, "name": f"{topic}-{number}"} for number in (1, 2))
+        with running(side, ground, topic, *two) as (worker, began):
+            return stream(worker, began, ground, progress, 2 * ground.lines)
 
 
 def java_json(side: str, ground: Ground) -> Metrics:

@@ -48,7 +48,9 @@ def main() -> int:
     try:
         _make_archives()
         with DevBroker(free_port(), folder / "broker") as broker:
-            ground = Ground(broker.bootstrap, folder, folder / "input.txt", options.lines, "filled")
+            ground = Ground(
+                broker.bootstrap, folder, folder / "input.txt", options.lines, "filled", settings=options.settings
+            )
             make_input(ground.input_file, options.lines)
             _warm_up(broker.bootstrap)
             for case in options.cases:
@@ -123,7 +125,7 @@ def _write(options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
             "python": platform.python_version(),
             **{name: version(name) for name in ("kconnect", "pyspark", "confluent-kafka", "pyarrow")},
         },
-        "settings": {"lines": options.lines, "line_bytes": LINE_BYTES, "runs": options.runs},
+        "settings": {"lines": options.lines, "line_bytes": LINE_BYTES, "runs": options.runs, **options.settings},
         "results": results,
     }
     _RESULTS.mkdir(exist_ok=True)
@@ -141,7 +143,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=3_000_000, help="lines of 100 bytes (default 3000000)")
     parser.add_argument("--cases", default=",".join(CASES), help=f"comma-separated (default {','.join(CASES)})")
     parser.add_argument("--only", choices=["java", "spark", "ours"], help="one side only")
+    parser.add_argument(
+        "--setting", action="append", default=[], metavar="KEY=VALUE", help="a setting of our worker; may be repeated"
+    )
     options = parser.parse_args()
+    options.settings = dict(setting.split("=", 1) for setting in options.setting)
     options.cases = options.cases.split(",")
     unknown = set(options.cases) - set(CASES)
     if unknown or options.runs < 1 or options.lines < 1000:

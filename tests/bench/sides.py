@@ -62,7 +62,9 @@ class JavaSide:
         *connectors: Mapping[str, str],
         env: Mapping[str, str] | None = None,
         plugins: Path | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
+        """`settings`: of our worker alone."""
         assert env is None, "kit.java_connect starts it in our own environment"
         path = {} if plugins is None else {"plugin.path": f"{folder / 'plugins'},{plugins}"}
         self._worker = JavaConnect(
@@ -100,19 +102,20 @@ class OurSide:
         *connectors: Mapping[str, str],
         env: Mapping[str, str] | None = None,
         plugins: Path | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._env = env
         self._folder = folder
         self.url = f"http://127.0.0.1:{free_port()}"
-        settings = _WORKER | {
+        worker = _WORKER | {
             "bootstrap.servers": bootstrap,
             "listeners": self.url,
             "offset.storage.file.filename": str(folder / "connect.offsets"),
             "plugin.path": ",".join(str(path) for path in (Path(__file__).parent / "plugins", plugins) if path),
         }
         self._files = [
-            write_properties(folder / "worker.properties", settings),
+            write_properties(folder / "worker.properties", worker | dict(settings or {})),
             *(
                 write_properties(folder / f"connector-{number}.properties", connector)
                 for number, connector in enumerate(connectors)
