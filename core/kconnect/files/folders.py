@@ -1,12 +1,15 @@
 """The user's cache and data folders: what can be recreated goes to the cache, the rest to the data folder.
 
-`refuse_unwritable` checks that this user can write a file that a setting names.
+`refuse_unwritable` checks that this user can write a file that a setting names, `made_temporary` makes a folder that
+ends with its process, or is removed by a later one.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import tempfile
 from pathlib import Path
 
 from platformdirs import user_cache_path, user_data_path, user_state_path
@@ -50,3 +53,24 @@ def refuse_unwritable(path: Path, setting: str, *, is_replaced: bool = False) ->
                 f"{place} ({setting}) may not be written by this user.",
                 hint=f"Give this user the right to write: chmod u+w {place}, or chown; or name another file.",
             )
+
+
+def made_temporary(prefix: str, folder: str | None = None) -> Path:
+    """A temporary folder of this process alone (mode 0700); those of this prefix go whose process was killed.
+
+    Shape: prefix, process id and letters with `-` between them. `folder`: where, instead of the usual place.
+    """
+    _sweep(prefix, Path(folder or tempfile.gettempdir()))
+    return Path(tempfile.mkdtemp(prefix=f"{prefix}-{os.getpid()}-", dir=folder))
+
+
+def _sweep(prefix: str, folder: Path) -> None:
+    for path in folder.glob(f"{prefix}-*-*"):
+        pid = path.name.removeprefix(f"{prefix}-").split("-")[0]
+        try:
+            if pid.isdigit():
+                os.kill(int(pid), 0)
+        except ProcessLookupError:
+            shutil.rmtree(path, ignore_errors=True)
+        except PermissionError:  # another user's, who runs
+            continue

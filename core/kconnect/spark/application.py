@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 import kconnect
 from kconnect.errors import ConnectError, EnvironmentProblemError
+from kconnect.files.folders import made_temporary
 from kconnect.java.archives import ClassArchive, recording
 from kconnect.java.installed import find_java
 from kconnect.logs.timeline import note_step
@@ -119,7 +119,6 @@ class SparkApplication:
             if self._stopping.is_set():
                 return
             _silence_py4j()
-            _sweep_folders()
             try:
                 gateway = self._start_jvm(archive.flags())
             except EnvironmentProblemError:
@@ -313,7 +312,7 @@ class SparkApplication:
     def _launch_jvm(self, archive_flags: Sequence[str]) -> Jvm:
         """Launch a JVM; call with the lock held."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix=f"kconnect-spark-{os.getpid()}-"))
+            self._folder = made_temporary("kconnect-spark")
         with contextlib.suppress(FileNotFoundError):
             (self._folder / "gateway").unlink()
         jvm = Jvm(self._folder)
@@ -430,16 +429,3 @@ def _reason(error: Exception) -> str:
     text = str(error)
     causes: list[str] = re.findall(r"^(?:Caused by: |: )?[\w.$]*(?:Exception|Error): (.+)$", text, re.MULTILINE)
     return causes[-1].strip() if causes else (text.strip().splitlines() or [type(error).__name__])[-1]
-
-
-def _sweep_folders() -> None:
-    """Remove temporary folders of workers that were killed."""
-    for path in Path(tempfile.gettempdir()).glob("kconnect-spark-*-*"):
-        pid = path.name.split("-")[2]
-        try:
-            if pid.isdigit():
-                os.kill(int(pid), 0)
-        except ProcessLookupError:
-            shutil.rmtree(path, ignore_errors=True)
-        except PermissionError:
-            continue

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kconnect.errors import ConfigError
 from kconnect.files.folders import cache_folder
+from kconnect.java.door import DOOR
 from kconnect.runtime.config.worker_config import KConnectSettings, worker_value
 from kconnect.spark.shipping import LIBRARY
 from kconnect.spark.waiting_daemon import MODULE
@@ -44,6 +45,8 @@ class SparkSettings:
     offsets_timeout_s: float = 30.0
     plugin_path: str | None = None
     java: Mapping[str, str] = field(default_factory=dict, repr=False)
+    shared_java: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Beside `java`, for slots that share the worker's JVM of Java's plugins (JavaPlugins.share); a secret."""
     cache: Path = field(default_factory=cache_folder)
 
     @classmethod
@@ -84,8 +87,9 @@ class SparkSettings:
             java={
                 key: value
                 for key, value in worker.items()
-                if key.startswith("kconnect.java.") or key == "plugin.discovery"
+                if (key.startswith("kconnect.java.") and key != DOOR) or key == "plugin.discovery"
             },
+            shared_java={DOOR: worker[DOOR]} if DOOR in worker else {},
         )
 
     @property
@@ -114,6 +118,19 @@ class SparkSettings:
         if threads is not None:
             return threads - self.slot_count()
         return 1 if self.query_cores is None else self.query_cores
+
+
+def slots_share_jvm(worker: Mapping[str, str]) -> bool:
+    """Whether slots are to use the worker's JVM of Java's plugins: as is set, where all of them run on its machine."""
+    if worker.get("kconnect.java.host") != "worker":
+        return False
+    master = worker.get("spark.master", "local")
+    if not is_local(master):
+        log.info(
+            "kconnect.java.host=worker is slot here: executors of spark.master=%s may be on other machines", master
+        )
+        return False
+    return True
 
 
 def is_local(master: str) -> bool:

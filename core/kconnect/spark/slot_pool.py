@@ -270,7 +270,8 @@ class SlotPool:
             start_timeout_s=settings.start_timeout_s,
             offsets_timeout_s=settings.offsets_timeout_s,
             plugin_path=settings.plugin_path,
-            java=settings.java,
+            # A slot of a connector's own is to keep it apart from the others
+            java=settings.java if connector is not None else {**settings.java, **settings.shared_java},
             log_level=logging.getLogger("kconnect").getEffectiveLevel(),
             worker_host=socket.gethostname(),
             worker_pid=os.getpid(),

@@ -111,6 +111,7 @@ class RunningWorker(ABC, Generic[H, C]):
         self._file = file
         self._new_launcher = launcher or _spark_launcher
         self._launcher: Launcher | None = None
+        self._plugins: PluginRegistry | None = None
         self._herder: H | None = None
         self._rest: RestServer | None = None
         self.health = Health()
@@ -249,8 +250,8 @@ class RunningWorker(ABC, Generic[H, C]):
     ) -> tuple[C, PluginRegistry, Variables]:
         """Typed settings, with the worker's own `${..}` resolved."""
         # First: it may hold config providers
-        java = replace(JavaSettings.of(self._props), has_records=False)
-        plugins = PluginRegistry.load(self._props.get("plugin.path"), java=java)
+        java = JavaSettings.of(self._props).of_worker()
+        plugins = self._plugins = PluginRegistry.load(self._props.get("plugin.path"), java=java)
         self._stack.callback(plugins.close)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             variables = self._resolve_properties(plugins)
@@ -304,7 +305,7 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def _make_launcher(self) -> Launcher:
         with exit_code(EXIT_WORKER, self._lead(), self._file):
-            launcher = self._launcher = self._new_launcher(self._props)
+            launcher = self._launcher = self._new_launcher(self._launcher_props())
         began_ms = time.time_ns() // 1_000_000
 
         def spark() -> Iterator[Reason]:
@@ -316,6 +317,14 @@ class RunningWorker(ABC, Generic[H, C]):
         self._stack.callback(sampler.stop)
         sampler.start()
         return launcher
+
+    def _launcher_props(self) -> Mapping[str, str]:
+        """The worker's properties, and where slots get its JVM of Java's plugins if they share it."""
+        from kconnect.spark.settings import slots_share_jvm
+
+        if self._plugins is None or not slots_share_jvm(self._props):
+            return self._props
+        return {**self._props, **self._plugins.share_java()}
 
     def _herder_parts(
         self,

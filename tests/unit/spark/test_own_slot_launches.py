@@ -11,6 +11,7 @@ from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec
 from kconnect.spark.messages import Heartbeat, Hello
 from kconnect.spark.ports import memory_on_this_host
 from kconnect.spark.processes import ProcessCores
+from kconnect.spark.settings import SparkSettings
 from kit.memory_spark import MemorySpark
 from kit.waiting import eventually
 from unit.spark.test_launcher import World, launched, spec
@@ -44,6 +45,16 @@ def test_a_task_with_slots_of_its_own_waits_for_them_and_the_others_go_into_thos
             1: ("hog", ["hog"]),
         }
         assert world.spark.jobs[1].spec.connector == "hog"
+
+
+def test_a_slot_of_a_connectors_own_keeps_a_jvm_of_its_own_where_the_others_share_the_workers() -> None:
+    settings = SparkSettings(slots=1, java={"kconnect.java.heap": "1g"}, shared_java={"door": "secret"})
+    with launched(MemorySpark(), 1, settings) as world:
+        two_connectors(world)
+        shared, own_one = (world.spark.jobs[slot].spec for slot in (0, 1))
+        assert shared.java == {"kconnect.java.heap": "1g", "door": "secret"}
+        assert own_one.java == {"kconnect.java.heap": "1g"}
+        assert "secret" not in repr(shared)
 
 
 def test_over_its_bound_the_connector_fails_by_name_and_the_others_are_not_started_again() -> None:
@@ -144,6 +155,7 @@ def test_memory_of_a_process_on_this_host_is_known_until_it_ends() -> None:
 _BOUND = """
 import os, threading
 from kconnect.spark.processes import ProcessCores
+from kconnect.spark.settings import SparkSettings
 before = os.sched_getaffinity(0)
 stop = threading.Event()
 thread = threading.Thread(target=stop.wait)

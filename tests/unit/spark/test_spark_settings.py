@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.spark.settings import SparkSettings, own_cores, spark_conf
+from kconnect.java.door import DOOR
+from kconnect.spark.settings import SparkSettings, own_cores, slots_share_jvm, spark_conf
 
 FOLDER = Path("folder")
 
@@ -162,3 +163,26 @@ def test_slots_come_first_where_queries_wait_for_cores_too(tmp_path):
     assert '<pool name="slots">' in (tmp_path / "pools.xml").read_text()
     without = spark_conf(SparkSettings.parse({"kconnect.query.cores": "0"}), tmp_path)
     assert "spark.scheduler.mode" not in without
+
+
+def test_slots_share_the_workers_jvm_where_they_are_asked_to_and_run_on_its_machine(caplog):
+    caplog.set_level("INFO")
+    asked = {"kconnect.java.host": "worker"}
+
+    assert not slots_share_jvm({})
+    assert not slots_share_jvm({"kconnect.java.host": "slot"})
+    assert slots_share_jvm(asked)
+    assert slots_share_jvm({**asked, "spark.master": "local[4]"})
+    assert not caplog.messages
+
+    assert not slots_share_jvm({**asked, "spark.master": "spark://far:7077"})
+    assert caplog.messages == [
+        "kconnect.java.host=worker is slot here: executors of spark.master=spark://far:7077 may be on other machines"
+    ]
+
+
+def test_where_slots_get_the_workers_jvm_is_a_secret_beside_its_settings_of_java():
+    settings = SparkSettings.parse({"kconnect.java.heap": "1g", DOOR: "secret"})
+
+    assert (settings.java, settings.shared_java) == ({"kconnect.java.heap": "1g"}, {DOOR: "secret"})
+    assert "secret" not in repr(settings)

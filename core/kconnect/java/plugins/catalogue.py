@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from kconnect.api import (
 from kconnect.api.config_key import ConfigValue
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
+from kconnect.java.door import DOOR
 from kconnect.java.kafka_jars import KAFKA_VERSION
 from kconnect.java.plugins.connection import JavaConnection
 from kconnect.java.plugins.connectors import JavaSinkConnector, JavaSourceConnector
@@ -32,7 +33,7 @@ from kconnect.java.plugins.host import HostProcess, JavaSettings
 from kconnect.java.plugins.hosting import Hosted, java_class
 from kconnect.java.plugins.index import JavaIndex, in_order
 from kconnect.java.plugins.java_error import JavaHostDiedError
-from kconnect.java.plugins.jvm import END_TIMEOUT_S
+from kconnect.java.plugins.own_jvm import END_TIMEOUT_S
 from kconnect.java.plugins.preparation import Preparation
 from kconnect.java.plugins.versions import Loaded, PluginVersions
 
@@ -193,7 +194,8 @@ class JavaPlugins:
         self.index = index
         self._settings = settings
         self._host = HostProcess(index, settings)
-        self.versions = PluginVersions(index, self._host, lambda: HostProcess(index, settings))
+        alone = replace(settings, door=None)  # plugins that end their JVM as they are looked at end this one
+        self.versions = PluginVersions(index, self._host, lambda: HostProcess(index, alone))
         self._made: dict[tuple[str, str | None, str], type[Any]] = {}  # made twice at worst: no lock
 
     def prepare(self) -> Preparation:
@@ -201,6 +203,13 @@ class JavaPlugins:
         preparation = Preparation(self._settings.home)
         preparation.start()
         return preparation
+
+    def share(self) -> Mapping[str, str]:
+        """Lend the JVM to slots on this machine, until close().
+
+        Shape: settings for them beside the worker's; empty where each has its own. A secret.
+        """
+        return {DOOR: self._host.share()} if self._settings.is_shared else {}
 
     def close(self, timeout_s: float = END_TIMEOUT_S) -> None:
         """End the JVM, if there is one; kills it at the deadline."""

@@ -1,4 +1,4 @@
-"""HostProcess: the JVMs that run Java's plugins for this process, started when the first one is needed."""
+"""HostProcess: the JVMs that run Java's plugins for this process, started or borrowed when the first one is needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -16,11 +16,14 @@ from typing import Any, Final
 from kconnect.errors import ConnectError
 from kconnect.java.archives import recording
 from kconnect.java.compat.mbean_names import DEFAULT_MBEANS, object_name_patterns
+from kconnect.java.door import DOOR
 from kconnect.java.installed import find_java
 from kconnect.java.plugins.connection import Answer, JavaConnection
 from kconnect.java.plugins.index import JavaIndex
-from kconnect.java.plugins.jvm import END_TIMEOUT_S, Event, HostJvm
+from kconnect.java.plugins.jvm import Event, HostJvm
+from kconnect.java.plugins.own_jvm import END_TIMEOUT_S, OwnJvm
 from kconnect.java.plugins.program import HostProgram, TakenOptions, take_ports
+from kconnect.java.plugins.shared_jvm import JvmDoor, WorkersJvm
 from kconnect.logs.log_context import current_place, follow_levels, log_context, set_levels
 
 log = logging.getLogger(__name__)
@@ -47,7 +50,11 @@ class JavaSettings:
     silent_after_s: float = 30.0
     """A JVM that has not answered for so long is killed; one that starts has twice as long."""
     has_records: bool = True
-    """Whether tasks run in it; a worker's own has connectors alone."""
+    """Whether tasks run in it; a worker's own has connectors alone, unless it is its slots', too."""
+    is_shared: bool = False
+    """Whether a worker lends its JVM to its slots."""
+    door: str | None = field(default=None, repr=False)
+    """Where a slot gets its worker's JVM; None: it has one of its own. A secret."""
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> JavaSettings:
@@ -61,7 +68,13 @@ class JavaSettings:
             tuple(object_name_patterns(config.get("kconnect.java.mbeans", DEFAULT_MBEANS))),
             config.get("kconnect.java.command") or None,
             int(config.get("kconnect.java.timeout.ms") or 30_000) / 1000,
+            is_shared=config.get("kconnect.java.host") == "worker",
+            door=config.get(DOOR),
         )
+
+    def of_worker(self) -> JavaSettings:
+        """The settings of the worker itself."""
+        return replace(self, has_records=self.is_shared, door=None)
 
 
 def _nothing(what: str, arguments: Any) -> Any:
@@ -84,8 +97,9 @@ class _Seat:
 
 
 class HostProcess:
-    """The JVMs of this process: one for all connectors, or one for each. A JVM starts with its first connection; one
-    that died is started again by the next; one that nobody uses ends after a minute.
+    """The JVMs of this process: one for all connectors, or one for each; a slot's may be that of its worker. A JVM
+    starts with its first connection; one that died is started again by the next; one that nobody uses ends after a
+    minute.
 
     The death of a JVM is asked to each task of its own by JavaHostDiedError; nothing else is hurt.
     Threads: any.
@@ -96,19 +110,20 @@ class HostProcess:
         self._index = index
         self._settings = settings
         self._recorded = recorded
-        self._lock = threading.Lock()  # guards the two below
+        self._lock = threading.Lock()  # guards the three below
         self._seats: dict[str | None, _Seat] = {}
         self._unfollow: Callable[[], None] | None = None
+        self._door: JvmDoor | None = None
 
     @property
     def pid(self) -> int | None:
         """Process id of a JVM; None while there is none."""
-        return next((jvm.pid for jvm in self._running()), None)
+        return next((jvm.process.pid for jvm in self._running()), None)
 
     @property
     def ports(self) -> tuple[int, ...]:
         """On which the JVMs listen, by kconnect.java.opts."""
-        return tuple(sorted(port for jvm in self._running() for port in jvm.ports))
+        return tuple(sorted(port for jvm in self._running() for port in jvm.process.ports))
 
     def connect(
         self,
@@ -126,10 +141,7 @@ class HostProcess:
         """
         place = current_place()
         key = place[0] if self._settings.one_for_each else None
-        with self._lock:
-            seat = self._seats.setdefault(key, _Seat())
-            if self._unfollow is None:
-                self._unfollow = follow_levels(self._follow_levels)
+        seat = self._seat(key)
         try:
             with seat.lock:
                 made = self._jvm_of(seat, key).open(thread, location, answer, event, place)
@@ -140,6 +152,26 @@ class HostProcess:
             made.close()
             raise _ended()
         return made
+
+    def _seat(self, key: str | None) -> _Seat:
+        with self._lock:
+            if self._unfollow is None:
+                self._unfollow = follow_levels(self._follow_levels)
+            return self._seats.setdefault(key, _Seat())
+
+    def share(self) -> str:
+        """Lend the JVM to slots on this machine until stop(). Shape: what JavaSettings.door of a slot is; a secret."""
+        with self._lock:
+            if self._door is not None:
+                self._door.close()
+            self._door = JvmDoor(self._lend)
+            return self._door.open()
+
+    def _lend(self) -> _Lent:
+        """The JVM for a slot. Errors: as those of connect()."""
+        seat = self._seat(None)
+        with seat.lock:
+            return _Lent(self._jvm_of(seat, None))
 
     def _jvm_of(self, seat: _Seat, connector: str | None) -> HostJvm:
         """Under the seat's lock."""
@@ -173,11 +205,14 @@ class HostProcess:
         deadline = time.monotonic() + timeout_s
         with self._lock:
             seats, self._seats = list(self._seats.values()), {}
+            door, self._door = self._door, None
             if self._unfollow is not None:
                 self._unfollow()
                 self._unfollow = None
         for seat in seats:
             seat.is_closed = True
+        if door is not None:
+            door.close()
         for seat in seats:
             _end(seat, max(deadline - time.monotonic(), 0.0))
 
@@ -205,14 +240,16 @@ class HostProcess:
             seat.jvm = None
         finally:
             seat.lock.release()
-        if hanging is not None:
+        if hanging is not None and not jvm.process.is_shared:  # else its owner sees who hangs, once we have gone
             jvm.kill(hanging)
         jvm.end()
         return True
 
     def _follow_levels(self) -> None:
-        """Give Java's loggers the levels of ours."""
+        """Give Java's loggers the levels of ours; in a JVM of the worker they are the worker's."""
         for jvm in self._running():
+            if jvm.process.is_shared:
+                continue
             try:
                 made = jvm.open("kconnect-levels", None, _nothing, _ignore, (None, None))
                 with contextlib.closing(made) as connection:
@@ -223,6 +260,8 @@ class HostProcess:
     # --- start ---
 
     def _start(self, connector: str | None) -> HostJvm:
+        if self._settings.door is not None:
+            return self._borrowed(self._settings.door)
         began_s = time.monotonic()
         program = HostProgram.find(find_java("Java's plugins", home=self._settings.home))
         taken = take_ports(self._settings.options)
@@ -234,7 +273,15 @@ class HostProcess:
         with log_context(connector):
             took_s = time.monotonic() - began_s
             ports = f", listens on {', '.join(map(str, taken.ports))}" if taken.ports else ""
-            log.info("Java %s runs plugins (pid %d, up in %.1f s%s)", program.java.version, jvm.pid, took_s, ports)
+            version, pid = program.java.version, jvm.process.pid
+            log.info("Java %s runs plugins (pid %d, up in %.1f s%s)", version, pid, took_s, ports)
+        return jvm
+
+    def _borrowed(self, door: str) -> HostJvm:
+        silent_after_s = self._settings.silent_after_s
+        process = WorkersJvm.borrow(door)
+        jvm = HostJvm(process, silent_after_s=silent_after_s, client=process.client)
+        jvm.start()
         return jvm
 
     def _started(self, program: HostProgram, taken: TakenOptions) -> HostJvm:
@@ -244,8 +291,9 @@ class HostProcess:
         else:
             options += recording(self._recorded)
         command = program.command(options, self._settings.heap, has_records=self._settings.has_records)
-        jvm = HostJvm(command, silent_after_s=self._settings.silent_after_s, taken=taken)
-        jvm.start(
+        silent_after_s = self._settings.silent_after_s
+        process = OwnJvm(command, silent_after_s=silent_after_s, taken=taken)
+        process.start(
             {
                 "index": self._folders_by_class(),
                 "records": self._recorded is not None,
@@ -253,6 +301,8 @@ class HostProcess:
                 "command": self._settings.command,
             }
         )
+        jvm = HostJvm(process, silent_after_s=silent_after_s)
+        jvm.start()
         return jvm
 
     def _folders_by_class(self) -> dict[str, list[str]]:
@@ -260,6 +310,25 @@ class HostProcess:
             name: sorted({str(location) for locations in kinds.values() for location in locations})
             for name, kinds in self._index.plugins(reads=False).items()
         }
+
+
+class _Lent:
+    """A JVM that a slot uses; it counts as used until it is given back."""
+
+    def __init__(self, jvm: HostJvm) -> None:
+        self._jvm = jvm
+        self.client = jvm.lend()
+        self.address = jvm.process.address
+        self.pid = jvm.process.pid
+
+    def kill(self, why: str) -> None:
+        self._jvm.kill(why)
+
+    def death(self) -> tuple[ConnectError, bool]:
+        return self._jvm.process.death(), not self._jvm.is_alive
+
+    def give_back(self) -> None:
+        self._jvm.take_back(self.client)
 
 
 def _ended() -> ConnectError:

@@ -60,11 +60,12 @@ _JAVA: Final[Rows] = (
         "kconnect.java.host",
         _T.STRING,
         "slot",
-        ConfigDef.ValidString.in_("slot", "connector"),
+        ConfigDef.ValidString.in_("worker", "slot", "connector"),
         _LOW,
         "How many of these JVMs there are: slot, one beside the worker and beside each slot as soon as it has a Java "
-        "plugin; or connector, there one for each connector, so that one which runs out of memory, or ends its JVM, "
-        "takes no other along. A JVM takes 45 MB and more.",
+        "plugin; connector, there one for each connector, so that one which runs out of memory, or ends its JVM, "
+        "takes no other along; or worker, one for the worker and the slots on its machine that are no connector's own. "
+        "A JVM takes 45 MB and more.",
     ),
     (
         "kconnect.java.mbeans",

@@ -112,6 +112,13 @@ class PluginRegistry:
             return None
         return None if self._java.index.plugins().keys() <= _COUNTERPARTS else self._java.prepare()
 
+    def share_java(self) -> Mapping[str, str]:
+        """Lend the JVM of Java's plugins to slots on this machine, until close().
+
+        Shape: settings for them beside the worker's, a secret; empty where each has its own (kconnect.java.host).
+        """
+        return {} if self._java is None else self._java.share()
+
     def close(self, timeout_s: float | None = None) -> None:
         """End the JVM of Java's plugins, if one was started; kills it at the deadline, if given. Idempotent."""
         if self._java is None:

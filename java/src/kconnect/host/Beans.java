@@ -149,7 +149,7 @@ final class Beans {
     /** Tells each session what has changed; gives what it knows now. */
     private Map<Session, List<Object>> tell(Map<Session, List<Object>> before) throws InterruptedException {
         Map<Session, List<Object>> now = new LinkedHashMap<>();
-        Session oldest = sessions.stream().min(Comparator.comparingLong(Session::id)).orElse(null);
+        Session oldest = sessions.stream().min(Comparator.comparingLong(Session::ordinal)).orElse(null);
         for (Session session : sessions) now.put(session, new ArrayList<>());
         for (Bean bean : beans.values()) {
             List<Object> rows = now.get(bean.owner == null ? oldest : bean.owner);
@@ -157,7 +157,7 @@ final class Beans {
         }
         now.forEach((session, rows) -> {
             if (rows.equals(before.getOrDefault(session, List.of()))) return;
-            host.control().tell(Json.map("e", "mbeans", "session", session.id(), "arguments", rows));
+            session.control().tell(Json.map("e", "mbeans", "session", session.id(), "arguments", rows));
         });
         return now;
     }

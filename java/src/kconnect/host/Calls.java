@@ -30,8 +30,14 @@ final class Calls implements Session.Served {
             case "describe" -> describe(a);
             case "load" -> load(a);
             case "connector" -> serveOne(new ConnectorCalls(session, make(a, Connector.class)));
-            case "source" -> serveOne(new SourceCalls(session, make(a, SourceTask.class)));
-            case "sink" -> serveOne(new SinkCalls(session, make(a, SinkTask.class), named(a)));
+            case "source" -> {
+                session.host().awaitLeft(session.task());
+                yield serveOne(new SourceCalls(session, make(a, SourceTask.class)));
+            }
+            case "sink" -> {
+                session.host().awaitLeft(session.task());
+                yield serveOne(new SinkCalls(session, make(a, SinkTask.class), named(a)));
+            }
             case "worker" -> serve(new WorkerCalls(folders, make(a, Object.class)));
             case "stage" -> serveOne(new StageCalls(session, a));
             case "levels" -> {

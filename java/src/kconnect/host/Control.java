@@ -22,17 +22,50 @@ final class Control {
     private static final long ANSWER_S = 60;
     private static final String OURS = "kconnect.host.";
     private final Host host;
+    private final int client;
+    private final Map<Long, Session> sessions = new ConcurrentHashMap<>();
     private final Map<Long, CompletableFuture<JsonNode>> waiting = new ConcurrentHashMap<>();
     private final AtomicLong numbers = new AtomicLong();
     private final Outbox outbox = new Outbox();
+    private volatile boolean isGone;
 
-    Control(Host host) {
+    Control(Host host, int client) {
         this.host = host;
+        this.client = client;
     }
 
-    /** Serves the connection until its end. */
+    int client() {
+        return client;
+    }
+
+    /** Whether the process at the other end is gone. */
+    boolean isGone() {
+        return isGone;
+    }
+
+    /** Those that are open, by their numbers. */
+    Map<Long, Session> sessions() {
+        return sessions;
+    }
+
+    /** Serves the connection until its end, with which the client ends. */
     void run(Wire given) throws IOException {
         outbox.open(given);
+        try {
+            serve(given);
+        } finally {
+            if (client != Host.OWNER) leave(); // with whom standard input ends, and with it all of this
+        }
+    }
+
+    private void leave() {
+        isGone = true;
+        outbox.close();
+        waiting.values().forEach(asked -> asked.completeExceptionally(new ConnectException("The connection is closed")));
+        host.leave(this);
+    }
+
+    private void serve(Wire given) throws IOException {
         for (var body = given.receive(); body != null; body = given.receive()) {
             JsonNode answer = Json.read(body);
             if (answer.has("ping")) {
@@ -50,12 +83,12 @@ final class Control {
 
     /** Where the thread of a session is in its plugin, innermost call first; nowhere if it waits for a call. */
     private void tellStack(long session) {
-        Thread thread = host.threads().get(session);
-        if (thread == null) return;
+        Session asked = sessions.get(session);
+        if (asked == null) return;
         List<String> frames = new ArrayList<>();
         boolean isCalled = false;
         boolean isInPlugin = true;
-        for (StackTraceElement frame : thread.getStackTrace()) {
+        for (StackTraceElement frame : asked.thread().getStackTrace()) {
             isCalled |= frame.getClassName().equals(Session.class.getName()) && frame.getMethodName().equals("answer");
             isInPlugin &= !frame.getClassName().startsWith(OURS); // below is what called it
             if (isInPlugin) frames.add(frame.toString());
@@ -69,11 +102,17 @@ final class Control {
         outbox.add(event);
     }
 
+    /** Waits until all events are written, for a while, before the JVM ends. */
+    void drain() {
+        outbox.drain();
+    }
+
     /** Asks Python. Threads: any that serves no call. */
     JsonNode ask(long session, String what, Object arguments) {
         long number = numbers.incrementAndGet();
         CompletableFuture<JsonNode> answer = new CompletableFuture<>();
         waiting.put(number, answer);
+        if (isGone) answer.completeExceptionally(new ConnectException("The connection is closed"));
         tell(Json.map("e", "ask", "number", number, "session", session, "what", what, "arguments", arguments));
         try {
             return answer.get(ANSWER_S, TimeUnit.SECONDS);

@@ -75,6 +75,7 @@ public final class Log {
 
     /** The level of what somebody has to look at, as Python numbers it. */
     static final int ERROR = 40;
+    static final int WARN = 30;
 
     /** Writes a line; the session that it is of says whose it is. */
     public static void write(String logger, int level, String message, Throwable thrown) {
@@ -86,7 +87,7 @@ public final class Log {
         Control to = control;
         if (to == null || QUIET.get() != null) return;
         Map<String, Object> event = Json.map("e", "log", "logger", logger, "level", level, "message", message);
-        if (session != null) event.put("session", session.id());
+        if (session != null) to = session.address(event);
         if (thrown != null) event.put("trace", Errors.trace(thrown));
         to.tell(placed(event));
     }

@@ -18,7 +18,8 @@ import java.util.stream.Stream;
 /**
  * Hosts Java's plugins for one process of kconnect, which speaks over a Unix socket: one connection and one thread for
  * each plugin object that lives longer than a call. The first line of standard input says what it needs, and its end
- * that the process is gone: then this ends, too.
+ * that the process is gone: then this ends, too. That process may have others use it, each with a connection of its own
+ * for events, whose end is theirs.
  */
 public final class Main {
     private static final long AGAIN_MS = 100;
@@ -37,8 +38,8 @@ public final class Main {
         try (ServerSocketChannel server = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
             server.bind(UnixDomainSocketAddress.of(start.get("socket").asText()));
             // Not before: what ends the start must be read in the process' own output
-            System.setOut(host.control().stream("stdout"));
-            System.setErr(host.control().stream("stderr"));
+            System.setOut(host.owner().stream("stdout"));
+            System.setErr(host.owner().stream("stderr"));
             host.beans().start();
             output.println("ready");
             output.flush();

@@ -54,7 +54,7 @@ final class Meter implements AutoCloseable {
         }
         if (now.equals(reported)) return;
         reported = now;
-        session.host().control().tell(Json.map("e", "metrics", "session", session.id(), "arguments", now));
+        session.control().tell(Json.map("e", "metrics", "session", session.id(), "arguments", now));
     }
 
     private static void add(List<Object> rows, KafkaMetric metric) {

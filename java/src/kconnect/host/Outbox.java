@@ -25,8 +25,6 @@ final class Outbox {
         Thread thread = new Thread(this::write, "kconnect-events");
         thread.setDaemon(true);
         thread.start();
-        // A plugin that ends the JVM may have said why
-        Runtime.getRuntime().addShutdownHook(new Thread(this::drain, "kconnect-last-events"));
     }
 
     /** Has an event written; before Python is there, one too many is dropped. Threads: any, interrupted or not. */
@@ -80,17 +78,18 @@ final class Outbox {
         }
     }
 
-    private synchronized void close() {
+    /** Nobody is there any more: what waits is dropped, and all that comes. */
+    synchronized void close() {
         isClosed = true;
         waiting.clear();
         notifyAll();
     }
 
     /** Waits until all is written, for a while. */
-    private synchronized void drain() {
+    synchronized void drain() {
         long deadline = System.nanoTime() + END_MS * 1_000_000;
         try {
-            for (long left = END_MS; bytes > 0 && !isClosed && left > 0; left = (deadline - System.nanoTime()) / 1_000_000) {
+            for (long left = END_MS; bytes > 0 && wire != null && !isClosed && left > 0; left = (deadline - System.nanoTime()) / 1_000_000) {
                 wait(left);
             }
         } catch (InterruptedException e) {

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -39,6 +40,7 @@ final class SinkCalls implements Session.Served {
     private final Session session;
     private final SinkTask task;
     private final Upcall upcall;
+    private final AtomicBoolean isStarted = new AtomicBoolean(); // and not stopped
     private final Asks asks = new Asks();
     private final SinkPlaces places = new SinkPlaces();
     private final SinkBatches batches = new SinkBatches();
@@ -84,11 +86,7 @@ final class SinkCalls implements Session.Served {
             }
             case "put" -> put(batches.get(a.get("batch").asLong()), a.path("if_next").asBoolean(), a.path("seen").asInt());
             case "pre_commit" -> preCommit(a);
-            case "stop" -> in(() -> {
-                task.stop();
-                if (chain != null) chain.close();
-                session.meter().close();
-            });
+            case "stop" -> stop();
             default -> throw new ConnectException("Unknown call of a sink task: " + method);
         };
     }
@@ -109,11 +107,26 @@ final class SinkCalls implements Session.Served {
         Map<String, String> config = Json.texts(a.get("config"));
         Context context = new Context(a);
         Consumer<byte[], byte[]> consumer = HostConsumer.of(upcall, context, places, plugin);
+        isStarted.set(true);
         in(() -> {
             task.initialize(new WorkerSinkTaskContext(consumer, session.task(), context));
             task.start(config);
         });
         return null;
+    }
+
+    private Object stop() throws Exception {
+        isStarted.set(false);
+        return in(() -> {
+            task.stop();
+            if (chain != null) chain.close();
+            session.meter().close();
+        });
+    }
+
+    @Override
+    public void leave(boolean inCall) throws Exception {
+        if (!inCall && isStarted.getAndSet(false)) stop();
     }
 
     /** Records of one partition: bytes when the chain is Java's, else columns. */

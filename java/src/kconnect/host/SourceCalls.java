@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -32,6 +33,8 @@ final class SourceCalls implements Session.Served {
     private final Session session;
     private final SourceTask task;
     private final Upcall upcall;
+    private final AtomicBoolean isStarted = new AtomicBoolean(); // and not stopped
+    private volatile boolean isPolling;
     private final Offsets offsets;
     private final Transactions transactions = new Transactions();
     private final boolean wantsEach;
@@ -63,11 +66,7 @@ final class SourceCalls implements Session.Served {
             }
             case "commit" -> in(task::commit);
             case "commit_records" -> in(() -> commitRecords(a.get("records")));
-            case "stop" -> in(() -> {
-                task.stop();
-                if (chain != null) chain.close();
-                session.meter().close();
-            });
+            case "stop" -> stop();
             default -> throw new ConnectException("Unknown call of a source task: " + method);
         };
     }
@@ -87,6 +86,7 @@ final class SourceCalls implements Session.Served {
         chain = new Chain<>(session, a);
         Map<String, String> config = Json.texts(a.get("config"));
         WorkerSourceTaskContext context = new WorkerSourceTaskContext(session.task(), new Context(a));
+        isStarted.set(true);
         in(() -> {
             task.initialize(context);
             task.start(config);
@@ -94,11 +94,29 @@ final class SourceCalls implements Session.Served {
         return null;
     }
 
+    private Object stop() throws Exception {
+        isStarted.set(false);
+        return in(() -> {
+            task.stop();
+            if (chain != null) chain.close();
+            session.meter().close();
+        });
+    }
+
+    /** Polls may be stopped by another thread. Source: SourceTask.stop. */
+    @Override
+    public void leave(boolean inCall) throws Exception {
+        if ((!inCall || isPolling) && isStarted.getAndSet(false)) stop();
+    }
+
     private ByteBuffer poll() throws Exception {
         first += polled.size();
         List<SourceRecord> found;
         try (Swap swap = new Swap(task)) {
+            isPolling = true;
             found = task.poll();
+        } finally {
+            isPolling = false;
         }
         polled = found == null ? List.of() : found;
         if (polled.isEmpty()) return ByteBuffer.allocate(0);

@@ -22,6 +22,7 @@ import org.apache.kafka.connect.transforms.predicates.Predicate;
 final class StageCalls implements Session.Served {
     private final Session session;
     private final Object plugin;
+    private boolean isConfigured; // and not closed
     private final Out out = new Out();
 
     StageCalls(Session session, JsonNode a) throws ReflectiveOperationException {
@@ -33,7 +34,10 @@ final class StageCalls implements Session.Served {
     public Object call(String method, JsonNode a) throws Exception {
         try (Swap swap = new Swap(plugin)) {
             return switch (method) {
-                case "configure" -> configure(Json.texts(a.get("config")), a.get("kind").asText(), a.path("key").asBoolean());
+                case "configure" -> {
+                    isConfigured = true;
+                    yield configure(Json.texts(a.get("config")), a.get("kind").asText(), a.path("key").asBoolean());
+                }
                 case "validate" -> ConfigJson.validate(
                         Calls.configOf(plugin), a.get("prefix").asText(), Json.texts(a.get("config")));
                 case "monitor" -> {
@@ -41,6 +45,7 @@ final class StageCalls implements Session.Served {
                     yield null;
                 }
                 case "close" -> {
+                    isConfigured = false;
                     session.meter().close();
                     if (plugin instanceof AutoCloseable closeable) closeable.close();
                     yield null;
@@ -48,6 +53,11 @@ final class StageCalls implements Session.Served {
                 default -> throw new ConnectException("Unknown call of a stage: " + method);
             };
         }
+    }
+
+    @Override
+    public void leave(boolean inCall) throws Exception {
+        if (!inCall && isConfigured) call("close", null);
     }
 
     @Override

@@ -16,14 +16,14 @@ final class Upcall {
     JsonNode ask(String what, Object arguments) {
         JsonNode answer = Session.current() == session
                 ? inline(what, arguments)
-                : session.host().control().ask(session.id(), what, arguments);
+                : session.control().ask(session.id(), what, arguments);
         if (answer.hasNonNull("error")) throw new ConnectException(answer.get("error").asText());
         return answer.get("result");
     }
 
     /** Tells Python something that needs no answer. */
     void tell(String what, Object arguments) {
-        session.host().control().tell(Json.map("e", what, "session", session.id(), "arguments", arguments));
+        session.control().tell(Json.map("e", what, "session", session.id(), "arguments", arguments));
     }
 
     private JsonNode inline(String what, Object arguments) {

@@ -26,6 +26,7 @@ import org.apache.kafka.connect.health.ConnectorType;
 final class WorkerCalls implements Session.Served {
     private final Folders folders;
     private final Object plugin;
+    private boolean isConfigured; // and not closed
 
     WorkerCalls(Folders folders, Object plugin) {
         this.folders = folders;
@@ -37,6 +38,7 @@ final class WorkerCalls implements Session.Served {
         try (Swap swap = new Swap(plugin)) {
             return switch (method) {
                 case "configure" -> {
+                    isConfigured = true;
                     Map<String, String> config = Json.texts(a.get("config"));
                     if (plugin instanceof ConfigProvider provider) provider.configure(config);
                     else policy().configure(config);
@@ -45,12 +47,18 @@ final class WorkerCalls implements Session.Served {
                 case "get" -> get(a);
                 case "validate" -> validate(a);
                 case "close" -> {
+                    isConfigured = false;
                     ((AutoCloseable) plugin).close();
                     yield null;
                 }
                 default -> throw new ConnectException("Unknown call: " + method);
             };
         }
+    }
+
+    @Override
+    public void leave(boolean inCall) throws Exception {
+        if (!inCall && isConfigured) call("close", null);
     }
 
     private Object get(JsonNode a) {
