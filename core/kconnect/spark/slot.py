@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import os
@@ -10,7 +11,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kconnect.errors import ConnectError, LinkError, LinkRefusedError, TimedOutError
@@ -55,6 +57,10 @@ EXIT_LEFTOVERS: Final = 71
 EXIT_WORKER_LOST: Final = 72
 # How long a slot that has lost its worker waits for its JVM, which ends at once unless it hangs. Its folder goes too
 _PLUGINS_END_S: Final = 1.0
+# More than the objects of one fetch of a sink: 5,000 messages. Python's own 700 has each looked at before it is gone.
+# Measured on topic -> file, lines of 100 B, medians of 3 by turns on a busy machine: 1.28 us of CPU a record with
+# 10,000, the same with 20,000, and 1.90 with 700. It bounds how much garbage in circles may wait.
+_YOUNG_OBJECTS: Final = 10_000
 
 
 def slot_main(spec: SlotSpec) -> None:
@@ -79,7 +85,8 @@ def slot_main(spec: SlotSpec) -> None:
     slot = _Slot(spec, link, stdout)
     exit_code = EXIT_WORKER_LOST
     try:
-        exit_code = slot.run()
+        with rare_collections():
+            exit_code = slot.run()
     except LinkRefusedError:
         exit_code = 0
         raise
@@ -90,6 +97,17 @@ def slot_main(spec: SlotSpec) -> None:
             sys.stderr.flush()
             os._exit(exit_code)
     link.close()
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for garbage in circles after more new objects than one fetch has; the process is Spark's again after it."""
+    before = gc.get_threshold()
+    gc.set_threshold(_YOUNG_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class _Slot:

@@ -72,6 +72,9 @@ def test_lines_are_in_the_file_when_put_returns_and_are_appended(tmp_path: Path)
         (pa.array([1, None], pa.int32()), Schema.OPTIONAL_INT32_SCHEMA),
         (pa.array([1.5, 1e10], pa.float32()), Schema.FLOAT32_SCHEMA),
         (pa.array(["x", "y", "z"]).slice(1, 2), Schema.STRING_SCHEMA),
+        (pa.array(["x", "y"]).slice(1, 0), Schema.STRING_SCHEMA),
+        (pa.array([""]), Schema.STRING_SCHEMA),
+        (pa.array(["", "é", ""], pa.large_string()), Schema.STRING_SCHEMA),
     ],
 )
 def test_a_batch_writes_what_its_records_write(tmp_path: Path, column: pa.Array, schema: Schema) -> None:

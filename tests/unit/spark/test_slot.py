@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 from collections.abc import Collection, Sequence
@@ -13,7 +14,7 @@ from kconnect.errors import LinkError
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.spark import slot as slot_module
 from kconnect.spark.messages import Message, StartTask, StopTasks, TasksStopped
-from kconnect.spark.slot import EXIT_WORKER_LOST, _Slot
+from kconnect.spark.slot import EXIT_WORKER_LOST, _Slot, rare_collections
 from kconnect.spark.slot_spec import SlotSpec
 from kit.waiting import eventually
 
@@ -104,3 +105,25 @@ def test_a_slot_that_loses_its_worker_ends_its_jvm_and_does_not_wait_for_it_for_
     assert slot.run() == EXIT_WORKER_LOST
     assert cast("Host", slot._host).calls == ["close within 0 s"]
     assert plugins.closed_within_s == [1.0]
+
+
+def test_the_messages_of_a_fetch_are_dropped_before_anyone_looks_for_garbage_among_them() -> None:
+    before, looks = gc.get_threshold(), list[str]()
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        looks.append(phase)
+
+    def fetch() -> int:
+        looks.clear()
+        gc.callbacks.append(note)
+        messages = [[number] for number in range(5_000)]
+        gc.callbacks.remove(note)
+        return len(messages)
+
+    gc.collect()
+    with rare_collections():
+        fetch()
+        assert looks == []
+    assert gc.get_threshold() == before
+    fetch()
+    assert looks, "it would be looked for otherwise"

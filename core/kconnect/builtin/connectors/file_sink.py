@@ -6,13 +6,16 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigDef, ConnectError, RecordBatch, Schema, SinkRecord, SinkTask, Type
 from kconnect.builtin.connectors.atomic_writes import write_whole
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.java.compat.to_string import java_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -91,9 +94,7 @@ class FileStreamSinkTask(SinkTask):
         if column is None or schema is None or schema.type not in (Type.STRING, Type.BYTES) or column.null_count:
             self.put(batch.to_records())  # type: ignore[arg-type]  # a sink's batch gives sink records
             return
-        import pyarrow as pa
-
-        self._write(b"\n".join([*column.cast(pa.binary()).to_pylist(), b""]))
+        self._write(_lines_of(column))
 
     def flush(self, current_offsets: Mapping[Any, int]) -> None:
         """Nothing is buffered: every put reaches the operating system, as with Java's PrintStream."""
@@ -106,6 +107,21 @@ class FileStreamSinkTask(SinkTask):
     def _write(self, lines: bytes) -> None:
         assert self._fd is not None
         write_whole(self._fd, lines, self._name)
+
+
+def _lines_of(column: pa.Array) -> bytes:
+    """Each value and a newline; the column has no nulls.
+
+    Arrow joins them: a put takes 0.12 us a line of 100 B, by way of Python objects 0.14 (medians of 3, busy machine).
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = column.cast(pa.binary())
+    if not len(values):
+        return b""
+    all_of_them = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+    return b"".join([pc.binary_join(all_of_them, b"\n")[0].as_buffer(), b"\n"])
 
 
 def _text(value: Any, schema: Schema | None) -> bytes:
