@@ -205,6 +205,14 @@ class KafkaAdmin:
             found = client.list_topics(timeout=timeout_s).topics
         return {name: len(topic.partitions) for name, topic in sorted(found.items())}
 
+    def group_members(self, group: str, timeout_s: float) -> frozenset[str]:
+        """The ids of the members that a consumer group has now; none if there is no such group."""
+        doing, need = f"The members of group {group} cannot be read", Right("DESCRIBE", "group", group)
+        with self._client.asking() as client:
+            futures = client.describe_consumer_groups([group], request_timeout=timeout_s)
+            found = self._result(futures[group], doing, timeout_s, need)
+        return frozenset(member.member_id for member in found.members)
+
     def topic_configs(self, name: str, timeout_s: float) -> dict[str, str]:
         """The settings of a topic. Errors: NotFoundError if it does not exist."""
         resource = ConfigResource(ResourceType.TOPIC, name)

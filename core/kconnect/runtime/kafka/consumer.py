@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -21,8 +21,10 @@ from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.clients import ClientLog, consumer_client, kafka_errors
 from kconnect.runtime.kafka.consumer_additions import (
+    PASSING,
     CommitDone,
     ConsumerFacts,
+    LostJoins,
     PatternTopics,
     TimedResets,
     UnansweredCommits,
@@ -138,8 +140,12 @@ class RecordConsumer:
         *,
         note_usage: Callable[[ClientUsage], None] | None = None,
         reset: OffsetReset | None = None,
+        lost_joins: LostJoins | None = None,
     ) -> None:
-        """`reset`: where to begin without a committed offset, if not as `config` says."""
+        """`reset`: where to begin without a committed offset, if not as `config` says.
+
+        `lost_joins`: finds that the group will not answer; another client then joins it. None: it is waited for.
+        """
         self._name = name
         self._group = str(config.get("group.id", ""))
         self._max_age_ms = config.get("metadata.max.age.ms")
@@ -148,7 +154,9 @@ class RecordConsumer:
         self._in_listener = False
         self._is_cut_off = False
         counts = {} if note_usage is None else ClientStatistics(note_usage).settings()
-        self._client = consumer_client({**counts, **config}, self._log, on_commit=self._on_commit)
+        self._make_client = partial(consumer_client, {**counts, **config}, self._log, on_commit=self._on_commit)
+        self._client = self._make_client()
+        self._lost_joins = None if config.get("group.protocol") == "consumer" else lost_joins
         # Only cooperative assignors assign partitions a few at a time; the binding does not report which one is in use.
         self._is_incremental = (
             "cooperative" in str(config.get("partition.assignment.strategy", ""))
@@ -205,10 +213,12 @@ class RecordConsumer:
             with kafka_errors(f"Cannot subscribe to {', '.join(names)}"):
                 self._client.subscribe(list(names), on_assign=assign, on_revoke=revoke, on_lost=lose)
             self._topics = list(names)
+            if self._lost_joins is not None:
+                self._lost_joins.waits()
 
+        self._subscribe_to = subscribe
         if isinstance(topics, TopicPattern):
             every_s = None if self._max_age_ms is None else int(self._max_age_ms) / 1000
-            self._subscribe_to = subscribe
             self._pattern = PatternTopics(topics, self._list_topics, every_s, self._name)
         else:
             subscribe(topics)
@@ -225,6 +235,26 @@ class RecordConsumer:
         else:
             self._client.unsubscribe()
 
+    def _join_again_if_lost(self, lost_joins: LostJoins) -> None:
+        if not lost_joins.is_lost(self._client.memberid):
+            return
+        log.warning(
+            "%s: the group %s does not have it, though it has asked to join: another client joins instead",
+            self._name,
+            self._group,
+        )
+        self._let_go()
+        self._client = self._make_client()
+        if self._resets is not None:
+            self._resets = self._resets.by(self._client)
+        self._subscribe_to(self._topics)
+
+    def _let_go(self) -> None:
+        """Drop a client that would wait for an answer before it ends."""
+        last = [self._client]
+        del self._client  # it ends with its last reference
+        threading.Thread(target=last.clear, name="kafka-consumer-end", daemon=True).start()
+
     def fetch(self, max_records: int, timeout_s: float) -> list[ConsumedRun]:
         """Available records, or the first to arrive within the timeout: at most `max_records`, by topic partition.
 
@@ -234,6 +264,8 @@ class RecordConsumer:
         self._gone.clear()
         if self._pattern is not None:
             self._follow_pattern(self._pattern)
+        if self._lost_joins is not None and not self._assigned and self._unanswered.is_empty:
+            self._join_again_if_lost(self._lost_joins)
         try:
             messages = self._fetched(max_records, timeout_s)
         finally:
@@ -347,9 +379,7 @@ class RecordConsumer:
             return
         self._is_closed = True
         if self._is_cut_off:
-            last = [self._client]
-            del self._client  # it ends with its last reference
-            threading.Thread(target=last.clear, name="kafka-consumer-end", daemon=True).start()
+            self._let_go()
             return
         with kafka_errors("The consumer cannot be closed"):
             try:
@@ -375,6 +405,8 @@ class RecordConsumer:
 
     def _assign(self, given: list[ClientPartition], listener: RebalanceListener) -> None:
         partitions = _ours(given)
+        if self._lost_joins is not None:
+            self._lost_joins.joined()
         self._assigned = self._assigned | set(partitions) if self._is_incremental else set(partitions)
         begin: Mapping[TopicPartition, int] = {}
         try:
@@ -405,6 +437,8 @@ class RecordConsumer:
         finally:
             self._in_listener = False
         self._is_cut_off = False
+        if self._lost_joins is not None:
+            self._lost_joins.waits()
         self._assigned -= set(partitions)
         for partition in partitions:
             self._given.pop((partition.topic, partition.partition), None)
@@ -461,28 +495,12 @@ class RecordConsumer:
             error = message.error()
             if error is None:
                 good.append(message)
-            elif error.code() in _PASSING:
+            elif error.code() in PASSING:
                 self._log.on_error(error)
             else:
                 where = f" from {message.topic()}-{message.partition()}" if message.topic() else ""
                 raise self._error(f"Records cannot be fetched{where}", error, message.topic())
         return good
-
-
-# The client recovers from these.
-_PASSING = frozenset(
-    {
-        KafkaError._PARTITION_EOF,
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._RESOLVE,
-        KafkaError._TIMED_OUT,
-        KafkaError._MAX_POLL_EXCEEDED,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-    }
-)
 
 
 def _ours(partitions: Sequence[ClientPartition]) -> list[TopicPartition]:

@@ -2,7 +2,8 @@
 
 PatternTopics: the topics of a cluster that a sink's pattern means, looked for again and again. TimedResets: where it
 begins by `auto.offset.reset=by_duration:..`. UnansweredCommits: which of its commits an answer belongs to.
-ConsumerFacts: what it knows of its group and its partitions, for plugins of Java that ask theirs.
+ConsumerFacts: what it knows of its group and its partitions, for plugins of Java that ask theirs. LostJoins: when its
+request to join the group will have no answer.
 """
 
 from __future__ import annotations
@@ -30,6 +31,22 @@ _LOOK_SHARE: Final = 100
 # The fetch waits for a look: briefly, and longer where a cluster needs longer
 _FIRST_WAIT_S: Final = 1.0
 _MOST_WAIT_S: Final = 8.0
+
+
+PASSING: Final = frozenset(
+    {
+        KafkaError._PARTITION_EOF,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._MAX_POLL_EXCEEDED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+"""Errors that the client recovers from."""
 
 
 class PatternTopics:
@@ -102,6 +119,10 @@ class TimedResets:
         self._back_ms = back_ms
         self._name = name
 
+    def by(self, client: Consumer) -> TimedResets:
+        """The same by another client of the consumer."""
+        return TimedResets(client, self._back_ms, self._name)
+
     def begin(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Where those of the partitions begin that have no committed offset."""
         if not partitions:
@@ -149,6 +170,10 @@ class UnansweredCommits:
     def __init__(self) -> None:
         self._sent: list[tuple[Mapping[TopicPartition, int], CommitDone]] = []
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._sent
+
     def sent(self, offsets: Mapping[TopicPartition, int], done: CommitDone) -> None:
         self._sent.append((dict(offsets), done))
 
@@ -159,6 +184,57 @@ class UnansweredCommits:
                 del self._sent[index]
                 done(error)
                 return
+
+
+# A rebalance of a quiet group takes 3 s. The first look and the one that confirms it end within half a minute
+_JOIN_LOOK_S: Final = 10.0
+_JOIN_CONFIRM_S: Final = 5.0
+_JOIN_LOOK_MOST_S: Final = 60.0
+
+
+class LostJoins:
+    """Finds that a member waits for nothing: its group does not have it, though it has asked to join. Threads: one.
+
+    A coordinator that hands its groups over while the request waits may answer it to nobody, as a Kafka of one node
+    does that was frozen and goes on. The client then reads nothing for max.poll.interval.ms, five minutes, as Java's
+    does; its connection waits with it, so only another client joins sooner.
+    """
+
+    def __init__(self, members: Callable[[], Collection[str]], monotonic: Callable[[], float] = time.monotonic) -> None:
+        """`members`: the ids that the group has now. Errors: ConnectError."""
+        self._members = members
+        self._monotonic = monotonic
+        self._missed: str | None = None
+        self._pause_s = _JOIN_LOOK_S
+        self._due_at_s: float | None = monotonic() + _JOIN_LOOK_S
+        """When the group is asked; it is None once the member has joined."""
+
+    def joined(self) -> None:
+        self._due_at_s = None
+
+    def waits(self) -> None:
+        """It has asked to join, or does so again."""
+        self._missed, self._pause_s = None, _JOIN_LOOK_S
+        self._due_at_s = self._monotonic() + _JOIN_LOOK_S
+
+    def is_lost(self, member_id: Callable[[], str | None]) -> bool:
+        """Asks the group when that is due; true once it was twice without a member that has the same id since.
+
+        Without an id it has not asked yet, as while none of its topics exists.
+        """
+        if self._due_at_s is None or self._monotonic() < self._due_at_s:
+            return False
+        own = member_id()
+        try:
+            is_missed = bool(own) and own not in self._members()
+        except ConnectError:  # whoever cannot be asked does not say that it is lost
+            is_missed = False
+        is_lost = is_missed and own == self._missed
+        self._missed = own if is_missed else None
+        # Members of one group may wait for each other for minutes: it is asked less and less often
+        self._pause_s = _JOIN_CONFIRM_S if is_missed else min(self._pause_s * 2, _JOIN_LOOK_MOST_S)
+        self._due_at_s = self._monotonic() + self._pause_s
+        return is_lost
 
 
 # How librdkafka writes a member for another client: this, generation, group, member, whether it has no instance, that

@@ -32,6 +32,7 @@ from kconnect.runtime.config.topic_creation import topic_groups
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.config.worker_config import worker_value
 from kconnect.runtime.kafka import BulkProducer, ConsumedRun, KafkaAdmin, RecordConsumer, RecordProducer
+from kconnect.runtime.kafka.consumer_additions import LostJoins
 from kconnect.runtime.pipeline.build_stages import SinkStages, interceptors_of_producer, sink_stages, source_stages
 from kconnect.runtime.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnce
@@ -69,6 +70,8 @@ from kconnect.runtime.storage import CommittedOffsets
 
 log = logging.getLogger(__name__)
 
+# Nothing is read meanwhile, and a task that is stopped waits for it
+_GROUP_ASKED_S = 3.0
 # Records in one fetch of a columnar sink, unless max.poll.records says otherwise: between 2000 and 10000 it makes no
 # difference (2.0 M records/s), with 50000 the fetched messages leave the CPU's cache (1.0 M/s).
 _COLUMNAR_FETCH = 5_000
@@ -287,10 +290,21 @@ def _consumer(control: TaskControl, ports: TaskPorts, task: SinkTask) -> SinkCon
     interceptors = make_interceptors(ConsumerInterceptor, wanted, ports.plugins, control.in_stage, control.monitor)  # type: ignore[type-abstract]  # looks for a subclass
     reset = offset_reset(spec.worker_config, spec.connector_config)
     noted = partial(note_usage, control.counters)
-    consumer = RecordConsumer(settings, str(spec.id), note_usage=noted, reset=reset)
+    group = str(settings["group.id"])
+    joins = LostJoins(partial(_members, control, group))
+    consumer = RecordConsumer(settings, str(spec.id), note_usage=noted, reset=reset, lost_joins=joins)
     if isinstance(task, JavaSinkTask):
         task.ask_consumer_by(consumer.answer)
     return InterceptedConsumer(consumer, interceptors) if interceptors else consumer
+
+
+def _members(control: TaskControl, group: str) -> Collection[str]:
+    """The ids of a group's members, asked by a client that is there for as long. Errors: ConnectError."""
+    spec = control.spec
+    client_id = f"connector-adminclient-{spec.id}"
+    settings, _ = admin_config(spec.worker_config, spec.connector_config, client_id=client_id)
+    with KafkaAdmin(settings, f"the group of {spec.id}") as admin:
+        return admin.group_members(group, _GROUP_ASKED_S)
 
 
 def _stop_budget_s(worker: Mapping[str, str]) -> float:
