@@ -36,49 +36,50 @@ class AskedWorker:
     def __init__(self, session: CliSession) -> None:
         self._session = session
         options = cluster_of(session) or ClusterOptions()
-        limit_s = max(_ANSWER_S, seconds_of(options.timeout or DEFAULT_TIMEOUT, "--timeout"))
-        self._client: ConnectClient = session.client_of(session.target.urls, limit_s=limit_s, setting="--timeout")
+        self._limit_s = max(_ANSWER_S, seconds_of(options.timeout or DEFAULT_TIMEOUT, "--timeout"))
+        self._client: ConnectClient | None = None
 
     def __enter__(self) -> AskedWorker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.close()
+        if self._client is not None:
+            self._client.close()
 
     def cluster(self) -> dict[str, Any]:
         """The document of `connect cluster show`."""
-        return self._asked(self._client.cluster)
+        return self._asked(lambda client: client.cluster())
 
     def doctor(self) -> dict[str, Any]:
         """The document of `connect topics doctor`."""
-        return self._asked(self._client.doctor)
+        return self._asked(lambda client: client.doctor())
 
     def config_versions(self, name: str) -> list[dict[str, Any]]:
         """The rows of `connect config history`."""
-        return self._asked(lambda: self._client.config_versions(name))
+        return self._asked(lambda client: client.config_versions(name))
 
     def records(self, topic: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
-        return self._noted(self._asked(lambda: self._client.records(topic, query)))
+        return self._noted(self._asked(lambda client: client.records(topic, query)))
 
     def letters(self, name: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
-        return self._noted(self._asked(lambda: self._client.dead_letters(name, query)))
+        return self._noted(self._asked(lambda client: client.dead_letters(name, query)))
 
     def replay(
         self, name: str, query: Sequence[tuple[str, str]], how: Mapping[str, Any], *, plan: bool = False
     ) -> dict[str, Any]:
-        return self._noted(self._asked(lambda: self._client.replay(name, query, how, plan=plan)))
+        return self._noted(self._asked(lambda client: client.replay(name, query, how, plan=plan)))
 
     def offsets_at(self, name: str, target: Mapping[str, Any]) -> list[ConnectorOffset]:
-        return self._asked(lambda: self._client.offsets_at(name, target))
+        return self._asked(lambda client: client.offsets_at(name, target))
 
     def _noted(self, body: dict[str, Any]) -> dict[str, Any]:
         for note in body.get("notes", ()):
             self._session.say(note)
         return body
 
-    def _asked(self, ask: Callable[[], T]) -> T:
+    def _asked(self, ask: Callable[[ConnectClient], T]) -> T:
         try:
-            return ask()
+            return ask(self._connected())
         except NoRouteError as err:
             raise ConnectError(
                 f"The worker at {self._session.url} does not read Kafka for others: it is one of Java's, an older "
@@ -88,3 +89,13 @@ class AskedWorker:
         except UnreachableError as err:
             err.hint = f"{err.hint} {_BY_FILE}" if err.hint else _BY_FILE
             raise
+
+    def _connected(self) -> ConnectClient:
+        """A client of a worker that answers now: one that is frozen would be waited for as long as for the topics."""
+        if self._client is None:
+            urls = self._session.target.urls
+            with self._session.client_of(urls) as quick:
+                quick.health()
+                urls = (quick.url, *urls)
+            self._client = self._session.client_of(urls, limit_s=self._limit_s, setting="--timeout")
+        return self._client

@@ -83,7 +83,7 @@ class WorkerLogs:
                 self._silent.append(f"{url} keeps no lines of its log: it is Java's, or an older kconnect.")
         except ConnectError as err:
             with self._lock:
-                self._silent.append(f"{url} is left out: {err}")
+                self._silent.append(f"{err}: its lines are left out")
                 self._failures.append(err)
         else:
             with self._lock:

@@ -71,9 +71,10 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{pluralize(len(found['workers']), 'worker')}{more}{f': {names}' if names else ''}"
     yield _counts("connector", found["connectors"])
     yield _counts("task", found["tasks"])
-    metrics = [("records/s", found["records_per_s"]), (f"records behind{_age(found)}", found["lag"])]
-    if known := [f"{value:,.0f} {what}" for what, value in metrics if value is not None]:
-        yield ", ".join(known)
+    moves = [f"{found['records_per_s']:,.0f} records/s"] if found["records_per_s"] is not None else []
+    moves += [f"{pluralize(found['lag'], 'record')} behind{_age(found)}"] if found["lag"] is not None else []
+    if moves:
+        yield ", ".join(moves)
     if found["doctor"] is not None:
         counts = [pluralize(count, kind) for kind, count in found["doctor"]["counts"].items() if count]
         yield f"doctor: {', '.join(counts) or 'nothing found'}"

@@ -93,6 +93,7 @@ def test_records_behind_say_how_old_the_number_is():
     assert re.search(r"5 records/s, 1,803 records behind 2[0-9] s ago\n", shown(1803, now_ms() - 20_000))
     assert "5 records/s, 1,803 records behind\n" in shown(1803, None), "a worker that does not tell"
     assert "5 records/s, 0 records behind\n" in shown(0, now_ms() - 20_000)
+    assert "5 records/s, 1 record behind\n" in shown(1, None)
 
 
 def test_the_screen_lists_what_failed_with_root_causes_and_not_more_than_fits():

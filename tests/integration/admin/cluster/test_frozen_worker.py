@@ -113,6 +113,8 @@ def test_commands_to_a_worker_that_is_frozen_end_in_time_and_say_that_it_gave_no
         "plugins list",
         "slots",
         "logs",
+        "cluster members",
+        "topics doctor",
     )
 
     def reported(words: str) -> str:
