@@ -71,7 +71,9 @@ def refuse_cluster_without_direct(session: CliSession) -> None:
         )
 
 
-def refuse_without_direct(session: CliSession, *, dry_run: bool = False, force: bool = False) -> None:
-    """Errors: UsageProblem for options that a worker's REST API does not have."""
+def refuse_without_direct(
+    session: CliSession, *, dry_run: bool = False, force: bool = False, instead: str | None = None
+) -> None:
+    """Errors: UsageProblem for options that a worker's REST API does not have; `instead` is its hint."""
     if session.direct is None and (dry_run or force):
-        raise UsageProblem(f"{'--dry-run' if dry_run else '--force'} is only valid with --direct")
+        raise UsageProblem(f"{'--dry-run' if dry_run else '--force'} is only valid with --direct", hint=instead)

@@ -141,6 +141,13 @@ def test_create_of_several_files_names_the_one_that_is_refused(connect, herder, 
     assert "good" in herder.known
 
 
+def test_create_says_what_shows_its_changes_without_making_them(connect, herder, files):
+    herder.calls.clear()
+    code, _, err = connect("connectors", "create", str(files / "fresh.json"), "--dry-run")
+    assert (code, changed(herder)) == (2, [])
+    assert "Hint: connect connectors apply --dry-run FILE shows what would be done." in err
+
+
 def test_two_files_for_one_connector_change_nothing(connect, herder, tmp_path):
     first = write(tmp_path / "a", "orders", file_source(topic="a"))
     second = write(tmp_path / "b", "orders", file_source(topic="b"))

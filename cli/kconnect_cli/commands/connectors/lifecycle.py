@@ -156,7 +156,8 @@ def create(
     chosen = [*(files or []), *(more or [])]
     if not chosen:
         raise UsageProblem("No file given", hint="connect connectors create FILE, or - for stdin.")
-    refuse_without_direct(session, dry_run=dry_run, force=force)
+    instead = "connect connectors apply --dry-run FILE shows what would be done."
+    refuse_without_direct(session, dry_run=dry_run, force=force, instead=instead)
     connectors = [read_connector_file(path) for path in chosen]
     if twice := next((name for name, count in Counter(file.name for file in connectors).items() if count > 1), None):
         raise UsageProblem(f"Two of the files are named {twice}", hint="Each connector needs a name of its own.")
