@@ -6,7 +6,7 @@ import datetime
 import decimal
 import json
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -119,20 +119,19 @@ def drawings(
     is_fine: bool = False,
     has_nan: bool = False,
     keys: Collection[str] = ("string", "int", "date"),
-    texts: st.SearchStrategy[str] | None = None,
+    others: Mapping[str, st.SearchStrategy[Any]] | None = None,
     of_protobuf: bool = False,
 ) -> st.SearchStrategy[Drawn]:
     """Schemas and values. `is_fine`: times have microseconds, as on the way to a sink, and not Connect's milliseconds.
 
-    `without`: types that a room has no place for. `has_nan`: NaN, infinities and -0.0 too. `keys`: of maps. `texts`:
-    those that a room can hold. `of_protobuf`: lists and maps are never null, have no null, and no list or map in them.
+    `without`: types that a room has no place for. `has_nan`: NaN, infinities and -0.0 too. `keys`: of maps. `others`:
+    values of types of which a room cannot hold all. `of_protobuf`: lists and maps are never null, have no null, and no
+    list or map in them.
     """
     leaves = {**LEAVES, **({} if is_fine else _MILLIS)}
     if has_nan:
         leaves |= {name: leaves[name] | NOT_A_NUMBER for name in ("float", "double")}
-    if texts is not None:
-        leaves |= {name: texts for name in ("string", "varchar(20)")}
-        leaves["json"] = leaves["json"].filter(lambda text: "\\u0000" not in text)
+    leaves |= others or {}
     kept = {name: values for name, values in leaves.items() if not {name, name.partition("(")[0]} & {*without}}
     leaf = st.sampled_from(sorted(kept)).map(lambda name: (name, kept[name]))
     of_keys = {key: kept[key] for key in keys}
