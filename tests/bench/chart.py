@@ -31,7 +31,7 @@ _COLOURS: Final[Mapping[str, tuple[str, str, str, str]]] = {
     "dark": ("#f0f6fc", "#9198a1", "#4c5561", "#ff7a45"),
 }
 _WIDTH: Final = 840
-_LEFT: Final = 250
+_LEFT: Final = 280
 _LONGEST: Final = 400
 _ROW: Final = 58
 # What is plotted by the number of idle connectors, as the table names it -> what a reader calls it
