@@ -59,7 +59,7 @@ EXIT_WORKER_LOST: Final = 72
 _PLUGINS_END_S: Final = 1.0
 # More than the objects of one fetch of a sink: 5,000 messages. Python's own 700 has each looked at before it is gone.
 # Measured on messages made and dropped without Kafka, all else frozen as in a slot: 0.34 us of CPU each with 700, 0.24
-# with 10,000, and no less with 20,000. It bounds how much garbage in circles may wait.
+# with 10,000. It bounds how much garbage in circles may wait.
 _YOUNG_OBJECTS: Final = 10_000
 
 

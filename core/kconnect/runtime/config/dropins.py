@@ -316,7 +316,7 @@ def _not_yaml(path: Path, error: Exception) -> ConfigError:
         return ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}.", hint=_CORRECT)
     where = f"line {mark.line + 1}, column {mark.column + 1}"
     if "'\\t'" in problem:
-        return ConfigError(f"{path} is not valid YAML: {where} begins with a tab.", hint="Indent it with blanks.")
+        return ConfigError(f"{path} is not valid YAML: {where} begins with a tab.", hint="Indent with spaces.")
     return ConfigError(f"{path} is not valid YAML: {where}: {problem}.", hint=_CORRECT)
 
 

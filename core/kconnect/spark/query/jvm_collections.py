@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import threading
 from collections.abc import Callable
 from typing import Final
 
 from kconnect.clock import Clock, SystemClock
+
+log = logging.getLogger(__name__)
 
 # As Spark's cleaner does by default: it deletes what jobs leave once the JVM has found that nobody refers to it
 _EVERY_S: Final = 1800.0
@@ -23,7 +25,7 @@ class JvmCollections:
     """
 
     def __init__(self, collect: Callable[[], object], clock: Clock | None = None) -> None:
-        """`collect`: what it raises is dropped, as others report a JVM that has ended."""
+        """`collect`: what it raises is logged for debugging alone, as others report a JVM that has ended."""
         self._collect = collect
         self._clock = clock or SystemClock()
         self._stopping = threading.Event()
@@ -38,5 +40,7 @@ class JvmCollections:
 
     def _run(self) -> None:
         while not self._clock.wait(self._stopping, _EVERY_S):
-            with contextlib.suppress(Exception):
+            try:
                 self._collect()
+            except Exception:  # py4j's, a socket's: whatever breaks with the JVM
+                log.debug("Spark's JVM could not be asked to collect its garbage", exc_info=True)
