@@ -7,6 +7,7 @@ from html import unescape
 
 import pytest
 
+from kconnect.client.connect_client import ConnectClient
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError
 from kconnect.model import Condition, ConnectorOffset, TargetState, TaskCondition, TaskId
 from kit.console_pages import SAME_SITE
@@ -66,6 +67,18 @@ def test_the_rest_of_the_page_is_there_while_offsets_cannot_be_read(console, her
     html = console.page("/ui/connectors/orders")
     assert "the group&#39;s coordinator is away" in html
     assert "connector.<wbr>class" in html
+
+
+def test_a_page_says_that_its_config_is_from_the_memory_of_a_worker_that_is_held_up(console, monkeypatch):
+    def late(*_arguments):
+        raise TimedOutError("http://java:8083 did not answer within 4 s")
+
+    monkeypatch.setattr(ConnectClient, "tagged_connector", late)
+    monkeypatch.setattr(ConnectClient, "connector", late)
+    html = console.page("/ui/connectors/orders")
+    assert "http://java:8083 did not answer within 4 s: its config is shown as the worker has it in memory." in html
+    assert "connector.<wbr>class" in html
+    assert "hunter2" not in html
 
 
 def test_an_unknown_connector_is_a_page_that_says_so(console):
