@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http.cookiejar import CookieJar
 from pathlib import Path
 
 from kit.cli import cli_env, connect_command
@@ -30,3 +33,21 @@ def connect_ui(home: Path, *arguments: str, env: Mapping[str, str] = {}) -> Iter
             running.terminate()
             code = ended(running, _SIGTERM_S)
     assert code == 143
+
+
+@contextmanager
+def connect_ui_pages(home: Path, *arguments: str) -> Iterator[Callable[[str], str]]:
+    """Gives what reads one of its pages, also one that reports an error."""
+    with connect_ui(home, *arguments) as address:
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        opener.open(address, timeout=60).close()
+
+        def page(path: str) -> str:
+            try:
+                with opener.open(address.partition("/ui")[0] + path, timeout=60) as answer:
+                    return str(answer.read(), "utf-8")
+            except urllib.error.HTTPError as err:
+                with err:
+                    return str(err.read(), "utf-8")
+
+        yield page

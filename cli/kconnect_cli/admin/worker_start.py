@@ -44,7 +44,7 @@ def report_unassigned(session: CliSession, statuses: Iterable[ConnectorStatus]) 
 
 def unassigned_text(session: CliSession, statuses: Iterable[ConnectorStatus]) -> str:
     """What a start says, where tasks are UNASSIGNED because their worker is starting; else empty."""
-    start = session.reader.starting() if has_unassigned(statuses) else None
+    start = session.reader.health().start if has_unassigned(statuses) else None
     return "" if start is None else start.text
 
 

@@ -33,6 +33,8 @@ class WorkerFacts:
     asked_s: float = 0.0
     problem: str = ""
     """Why it did not answer when it was asked last; empty while it answers."""
+    unwell: str = ""
+    """What is wrong with it by its own word, or that it does not say so in time, while it answers all else."""
     moves: Mapping[str, Activity] = field(default_factory=dict)
     """What its tasks do, by connector."""
     slots: tuple[Mapping[str, Any], ...] | None = None

@@ -234,10 +234,11 @@ def _worker_row(worker: WorkerFacts, facts: ClusterFacts, now_s: float) -> Row:
     connectors = [status for status in facts.statuses.values() if status.connector.worker_id == worker.id]
     tasks = [task for status in facts.statuses.values() for task in status.tasks if task.worker_id == worker.id]
     is_known = bool(connectors or tasks) or len(facts.workers) > 1
+    state = "unreachable" if worker.problem else "unhealthy" if worker.unwell else "up" if worker.kind else "asked"
     age = None if worker.answered_s is None else f"{length_text(max(0.0, now_s - worker.answered_s))} ago"
     values = {
         "WORKER": worker.id,
-        "STATE": "unreachable" if worker.problem else "up" if worker.kind else "asked",
+        "STATE": state,
         "KIND": worker.kind or None,
         "VERSION": worker.version or None,
         "CONNECTORS": len(connectors) if is_known else len(facts.statuses),
@@ -245,8 +246,8 @@ def _worker_row(worker: WorkerFacts, facts: ClusterFacts, now_s: float) -> Row:
         "RECORDS/S": None if worker.problem else summed([each.metrics for each in worker.moves.values()]).rate,
         "SLOTS": None if worker.slots is None else len(worker.slots),
         "LAST ANSWER": age or ("never" if worker.problem else None),
-        "WHY": worker.problem,
+        "WHY": worker.problem or worker.unwell,
     }
-    grade = BAD if worker.problem else WELL
+    grade = BAD if worker.problem or worker.unwell else WELL
     search = f"{worker.id} {worker.kind} {values['STATE']}".lower()
     return Row(worker.id, values, grade, is_old=bool(worker.problem), search=search)

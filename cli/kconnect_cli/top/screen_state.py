@@ -150,6 +150,8 @@ def banners(state: TopState) -> list[str]:
             last = worker.answered_s
             since = "it never answered" if last is None else f"last answer {length_text(state.now_s - last)} ago"
             found.append(f"Worker {worker.id} does not answer ({since}): {worker.problem}")
+        elif worker.unwell and not facts.problem and facts.outage is None:
+            found.append(f"Worker {worker.id} is unhealthy: {worker.unwell}")
     if facts.note:
         found.append(facts.note)
     return found[: max(1, state.lines // 4)]

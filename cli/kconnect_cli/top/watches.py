@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import Activity, activities, sinks_without_lag
-from kconnect.client.worker_start import start_of
+from kconnect.client.worker_start import health_of, start_of
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorStatus
 from kconnect_cli.admin.worker_start import has_unassigned
@@ -272,12 +272,13 @@ class _WorkerWatch:
             known = replace(known, version=str(client.server_info().get("version") or ""), slots=None)
         elif known.kind == "Java":
             client.server_info()
-            return known
+            return replace(known, unwell=health_of(client).problem or "")
         try:
             slots = tuple(client.slots())
         except NotFoundError:
             return replace(known, kind="Java", moves={})
-        return replace(known, kind="kconnect", moves=activities(client, cluster=False) or {}, slots=slots)
+        moves = activities(client, cluster=False) or {}
+        return replace(known, kind="kconnect", moves=moves, slots=slots, unwell=health_of(client).problem or "")
 
 
 class DirectWatches:

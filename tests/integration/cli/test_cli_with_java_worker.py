@@ -14,6 +14,7 @@ from kconnect.errors import TimedOutError
 from kconnect.java.devbroker import DevBroker
 from kit.admin_flow import Operator, sink_from_create_to_delete, source_from_create_to_delete, what_is_not_there
 from kit.cli import cli_env, cli_run, connect_command
+from kit.connect_ui import connect_ui_pages
 from kit.distributed_worker import cluster_settings
 from kit.freezing import freeze, wake
 from kit.java_connect import JavaConnect
@@ -107,11 +108,21 @@ def test_while_kafka_is_frozen_a_cluster_of_javas_is_shown_from_what_its_worker_
             page = cli_run("describe", name, "--url", java.url, home=home, expect=0)
             shown = cli_run("connectors", "show", name, "-o", "json", "--url", java.url, home=home, expect=0)
             task = cli_run("tasks", "show", name, "0", "--url", java.url, home=home, expect=0)
+            with Terminal([*connect_command(), "top", "--url", java.url], cli_env(home), cwd=str(home)) as terminal:
+                screen = Picture(terminal)
+                top = screen.until("is unhealthy: ")
+                screen.press("q")
+                assert terminal.wait() == 0
+            with connect_ui_pages(home, "--url", java.url) as console:
+                overview = console("/ui")
         finally:
             wake([broker])
     assert status.stdout.startswith(f"UNHEALTHY  {java.url}")
     assert f"{java.url} did not answer GET /health within 4 s (--request-timeout)" in status.stdout
     assert "1 connector: 1 RUNNING" in status.stdout
+    assert f"{java.url} did not answer GET /health within" in top
+    assert f"{java.url} did not answer GET /health within" in overview
+    assert name in overview
     assert f"topic = {name}" in page.stdout
     assert "Its offsets are not known" in page.stderr
     assert json.loads(shown.stdout)["config"] == {**config, "name": name}

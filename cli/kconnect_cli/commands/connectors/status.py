@@ -148,11 +148,11 @@ def _looks(session: CliSession, selection: Selection, pause_s: float) -> Iterato
     has_started = False
     while True:
         try:
-            start = None if has_started else session.reader.starting()
+            start = None if has_started else session.reader.health().start
             if start is None or start.answers_requests:
                 found = _look(session, selection)
             if start is None and has_unassigned(found):
-                start = session.reader.starting()
+                start = session.reader.health().start
             has_started = start is None
             yield found, "" if start is None else start.text
             answers = True
@@ -273,7 +273,7 @@ def _await_worker(session: CliSession, deadline: float, failed: str) -> None:
     pause, why = threading.Event(), None
     while True:
         try:
-            if session.reader.starting() is None:
+            if session.reader.health().start is None:
                 return
             now = ConnectError(f"{session.url} is still starting", hint="Its log says what it is waiting for.")
         except UnreachableError as err:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ConnectClient
     from kconnect.client.outage import Outage
-    from kconnect.client.worker_start import WorkerStart
+    from kconnect.client.worker_start import WorkerHealth
     from kconnect.model import (
         ConnectorInfo,
         ConnectorOffset,
@@ -172,8 +172,8 @@ class Cluster(Protocol):
         """Changes of connectors, as this caller may make them."""
         ...
 
-    def starting(self) -> WorkerStart | None:
-        """What the worker waits for while it starts; None once it has started, and where none is asked."""
+    def health(self) -> WorkerHealth:
+        """What the worker says of itself: what its start waits for, and what is wrong; nothing where none is asked."""
         ...
 
     def server_info(self) -> Mapping[str, Any]: ...

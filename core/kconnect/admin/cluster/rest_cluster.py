@@ -10,7 +10,7 @@ from kconnect.admin.cluster.activity import Activity, activities, sinks_without_
 from kconnect.admin.cluster.port import Announced, Capabilities, OpenSink, content_tag
 from kconnect.admin.cluster.rest_changes import RestChanges
 from kconnect.client.patience import LIMIT_S
-from kconnect.client.worker_start import WorkerStart, start_of
+from kconnect.client.worker_start import WorkerHealth, health_of
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, TimedOutError
 from kconnect.model import (
     ConnectorInfo,
@@ -108,8 +108,8 @@ class RestCluster:
     def changes(self) -> RestChanges:
         return RestChanges(lambda: self._client)
 
-    def starting(self) -> WorkerStart | None:
-        return start_of(self._client)
+    def health(self) -> WorkerHealth:
+        return health_of(self._client)
 
     def server_info(self) -> Mapping[str, Any]:
         return self._client.server_info()

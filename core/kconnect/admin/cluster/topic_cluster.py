@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kconnect.admin.cluster.activity import Activity, sinks_without_lag
 from kconnect.admin.cluster.port import Announced, Capabilities, OpenSink, content_tag
 from kconnect.admin.cluster.topic_changes import TopicChanges
+from kconnect.client.worker_start import WorkerHealth
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, SinkLag, offsets_to_json
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ class TopicCluster:
     def allow_letters(self, name: str, replay: Announced | None = None) -> None:
         """The login is the caller's own."""
 
-    def starting(self) -> None:
-        return None
+    def health(self) -> WorkerHealth:
+        return WorkerHealth()
 
     def server_info(self) -> Mapping[str, Any]:
         return {"kafka_cluster_id": self._client.reader.admin.cluster_id(self._client.access.timeout_s)}

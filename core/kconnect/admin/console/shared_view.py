@@ -20,6 +20,7 @@ from kconnect.admin.cluster.port import Capabilities, Cluster
 from kconnect.admin.console.cluster import Caller, Clusters
 from kconnect.admin.console.connector_rows import ConnectorRow, connector_rows
 from kconnect.client.outage import Outage
+from kconnect.client.worker_start import WorkerHealth
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorStatus
 from kconnect.runtime.config.labels import Labels, labels_of
@@ -32,6 +33,8 @@ _MANY_S: Final = 10.0
 _MOST_LOAD: Final = 0.04
 # But no less often than once a minute: what took so long may have waited for something that is over
 _MOST_PAUSE_S: Final = 60.0
+# A held-up worker takes seconds to say nothing of its health
+_HEALTH_PAUSE_S: Final = 10.0
 # Who takes what there is while another reads is reported, once that takes so long, that it is from before
 _SILENT_S: Final = 5.0
 # Callers whose readings are kept; one is a megabyte for 1,000 connectors
@@ -55,6 +58,8 @@ class ClusterView:
     capabilities: Capabilities = field(default_factory=Capabilities)
     outage: Outage | None = None
     starting: str | None = None
+    unhealthy: str | None = None
+    """What is wrong with the worker that answers all the same, as one of Java's does from its memory."""
     problem: str | None = None
     """Why it could not be read this time; the rows are from before."""
     since_ms: int = 0
@@ -69,6 +74,8 @@ class _Kept:
     activities_due_at: float = 0.0
     labels: Mapping[str, Labels | None] = field(default_factory=dict)
     labels_due_at: float = 0.0
+    health: WorkerHealth = field(default_factory=WorkerHealth)
+    health_due_at: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held by who reads."""
     began_at: float | None = None
@@ -140,13 +147,16 @@ class SharedView:
             kept.began_at, kept.began_ms = began_s, began_ms
         try:
             found = self._read(caller, kept)
+            took_s = self._monotonic() - began_s
+            if found.has_read and found.outage is None:
+                found = replace(found, unhealthy=self._health(caller, kept).problem)
         except ConnectError as err:
             with self._lock:
                 self._end_failed(kept, err, began_ms)
             return
         finally:
             kept.began_at = None
-        pause_s = min(max(REFRESH_S, (self._monotonic() - began_s) / _MOST_LOAD), _MOST_PAUSE_S)
+        pause_s = min(max(REFRESH_S, took_s / _MOST_LOAD), _MOST_PAUSE_S)
         with self._lock:
             kept.view, kept.failure = _following(kept.view, found), None
             # Something was changed behind its back: it is read again
@@ -160,8 +170,8 @@ class SharedView:
 
     def _read(self, caller: Caller, kept: _Kept) -> ClusterView:
         old = kept.view
+        start = None if old.has_read else self._health(caller, kept).start
         with self._clusters.open(caller) as cluster:
-            start = None if old.has_read else cluster.starting()
             if start is not None and not start.answers_requests:
                 return replace(old, starting=start.message)
             statuses = cluster.connector_statuses()
@@ -175,6 +185,14 @@ class SharedView:
                 capabilities=cluster.capabilities(),
                 outage=cluster.outage,
             )
+
+    def _health(self, caller: Caller, kept: _Kept) -> WorkerHealth:
+        """What the worker says of itself; a start is asked for each time."""
+        if self._monotonic() >= kept.health_due_at or kept.health.start is not None:
+            with self._clusters.open(caller) as cluster:
+                kept.health = cluster.health()
+            kept.health_due_at = self._monotonic() + _HEALTH_PAUSE_S
+        return kept.health
 
     def _activities(
         self, cluster: Cluster, kept: _Kept, statuses: Mapping[str, ConnectorStatus]
@@ -220,6 +238,7 @@ def _following(old: ClusterView, found: ClusterView) -> ClusterView:
         and old.rows == found.rows
         and old.problem is None
         and old.starting is None
+        and old.unhealthy == found.unhealthy
         and _since(old.outage) == _since(found.outage)
         and old.capabilities == found.capabilities
     )

@@ -7,11 +7,8 @@ import os
 import re
 import signal
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,7 @@ import pytest
 from kconnect.java.devbroker import DevBroker
 from kit.brokers import PatientBroker
 from kit.cli import cli_env, connect_command
-from kit.connect_ui import connect_ui
+from kit.connect_ui import connect_ui_pages
 from kit.distributed_worker import worker_settings
 from kit.java_cluster import JavaCluster
 from kit.pace import now
@@ -67,24 +64,6 @@ def fall_behind(cluster: JavaCluster, broker: DevBroker, *names: str) -> None:
     produce_lines(broker.bootstrap, cluster.topic, ["c"] * BEHIND)
 
 
-@contextmanager
-def console(home: Path, *arguments: str) -> Iterator[Callable[[str], str]]:
-    """Gives pages of `connect ui`."""
-    with connect_ui(home, *arguments) as address:
-        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-        opener.open(address, timeout=60).close()
-
-        def page(path: str) -> str:
-            try:
-                with opener.open(address.partition("/ui")[0] + path, timeout=60) as answer:
-                    return str(answer.read(), "utf-8")
-            except urllib.error.HTTPError as err:
-                with err:
-                    return str(err.read(), "utf-8")
-
-        yield page
-
-
 def lag_in(overview: str) -> dict[str, tuple[str, str]]:
     """By connector: the lag, and when it was so."""
     rows = re.findall(r'/ui/connectors/([^"]+)".*?(?:class="number lag" title="([^"]*)">([^<]*)<|</tr>)', overview)
@@ -113,7 +92,7 @@ def test_commands_that_do_not_know_the_brokers_say_who_could_tell_it(cluster: Ja
 @pytest.mark.parametrize("direct", [False, True])
 def test_the_console_tells_it_with_its_age(cluster: JavaCluster, tmp_path: Path, direct: bool) -> None:
     where = ("--direct",) if direct else ("--url", cluster.java.url)
-    with console(tmp_path / "home", *where, "--worker", str(cluster.file)) as page:
+    with connect_ui_pages(tmp_path / "home", *where, "--worker", str(cluster.file)) as page:
         overview = eventually(lambda: lag_in(page("/ui")), 10, "the lag is in the overview")
         assert overview.keys() == {"snk"}
         assert re.fullmatch(r"As of \d\d:\d\d:\d\d UTC", overview["snk"][1]), overview
@@ -146,7 +125,7 @@ def test_no_page_hangs_at_a_frozen_broker(cluster: JavaCluster, own: PatientBrok
         assert now() - began < MOST_S, found[-2000:]
         return found
 
-    with console(tmp_path / "home", "--url", cluster.java.url, "--worker", str(cluster.file)) as page:
+    with connect_ui_pages(tmp_path / "home", "--url", cluster.java.url, "--worker", str(cluster.file)) as page:
         assert own.pid is not None
         os.kill(own.pid, signal.SIGSTOP)
         try:

@@ -18,6 +18,7 @@ from kconnect.admin.console.shared_view import ClusterView, SharedView
 from kconnect.client import ConnectClient
 from kconnect.client.http_exchange import Response
 from kconnect.client.outage import OUTAGE_HEADER, Outage
+from kconnect.client.worker_start import WorkerHealth
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import (
     ConnectorState,
@@ -286,6 +287,7 @@ class HangingClusters:
     def __init__(self):
         self.now_s = 1000.0
         self.asked = lambda: None
+        self.says = lambda: WorkerHealth()
         self.readings = 0
 
     @contextmanager
@@ -294,8 +296,8 @@ class HangingClusters:
 
     place, outage = "w", None
 
-    def starting(self):
-        return None
+    def health(self):
+        return self.says()
 
     def capabilities(self):
         return Capabilities()
@@ -335,6 +337,26 @@ def test_a_cluster_that_has_not_answered_in_time_is_asked_again_within_seconds(h
     hanging.asked = lambda: None
     hanging.now_s += 3
     assert shared.get(CALLER).problem is None
+
+
+def test_a_worker_that_says_nothing_of_its_health_is_unhealthy_and_read_as_often_as_before(hanging, shared):
+    assert shared.get(CALLER).unhealthy is None
+
+    def late():
+        hanging.now_s += 4
+        return WorkerHealth(problem="w did not answer GET /health within 4 s")
+
+    hanging.says = late
+    hanging.now_s += 11
+    view = shared.get(CALLER)
+    assert (view.unhealthy, view.problem) == ("w did not answer GET /health within 4 s", None)
+    hanging.says = lambda: pytest.fail("it is asked for its health less often")
+    hanging.now_s += 3
+    shared.get(CALLER)
+    assert hanging.readings == 3
+    hanging.says = lambda: WorkerHealth()
+    hanging.now_s += 11
+    assert shared.get(CALLER).unhealthy is None
 
 
 def test_who_waits_for_the_first_reading_gets_its_failure_and_does_not_wait_once_more(hanging, shared):

@@ -227,6 +227,18 @@ def test_a_worker_that_dies_is_reported_with_the_age_of_what_is_known_and_its_ra
     assert "does not answer" not in screen.text
 
 
+def test_a_worker_that_answers_and_is_not_well_is_reported_until_kafka_is_said_to_be_away():
+    screen = seen().take(worker(rates={TaskId("a", 0): 5.0}, unwell="w1 did not answer GET /health within 4 s"))
+    assert "Worker w1:8083 is unhealthy: w1 did not answer GET /health within 4 s" in screen.text
+    assert "5 records/s" in screen.text
+    away = Outage(1_700_000_000_000, 83.0, "kafka:9092", "kafka:9092: Connection refused", 5)
+    screen.take(look(connector("a", "RUNNING"), outage=away))
+    assert "is unhealthy" not in screen.text
+    screen.press("4")
+    (row,) = [line.split() for line in screen.text.splitlines() if line.startswith("w1:8083")]
+    assert row[1] == "unhealthy"
+
+
 def test_when_nobody_answers_what_was_known_stays_with_its_age():
     screen = seen().take(StatusLook(at_s=130.0, problem="Nobody answers at http://w1:8083"), now_s=131.0)
     assert "Nobody answers at http://w1:8083. What is shown is 31 s old." in screen.text
