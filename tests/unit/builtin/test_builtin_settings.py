@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
-from kconnect.api import ConfigDef
+import pytest
+
+from kconnect.api import ConfigDef, ConfigError
 from kconnect.builtin.connectors import file_sink, file_source
 from kconnect.builtin.converters import (
     boolean_converter,
@@ -154,3 +157,11 @@ def described(table: ConfigDef) -> list[dict[str, Any]]:
             row["default_string"] = key.default_string
         rows.append(row)
     return rows
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_taken"), [("\x1f f\x00: \x01int8 ", True), ("f:\xa0int8", False), ("f:int8\u3000", False)]
+)
+def test_spaces_around_a_type_are_those_that_java_trims(spec: str, is_taken: bool) -> None:
+    with nullcontext() if is_taken else pytest.raises(ConfigError, match="No enum constant"):
+        cast.CastValue().configure({"spec": spec})

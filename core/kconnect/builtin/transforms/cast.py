@@ -17,6 +17,7 @@ from kconnect.api import (
     Type,
 )
 from kconnect.api.columns import arrow_type, column_of, values_of
+from kconnect.api.config_parse import java_trim
 from kconnect.api.schema_types import LOGICAL_CHECKS
 from kconnect.builtin.transforms.cast_values import OUTPUTS, cast_value
 from kconnect.builtin.transforms.field_edits import FieldEdits
@@ -171,8 +172,8 @@ def _targets(spec: Sequence[str]) -> dict[str | None, Type]:
         parts = mapping.rstrip(":").split(":")
         if len(parts) > 2 or not mapping.strip(":"):
             raise ConfigError.invalid("renames", list(spec), f"Invalid rename mapping: {mapping}")
-        name = None if len(parts) == 1 else parts[0].strip()
-        found[name] = _target(parts[-1].strip())
+        name = None if len(parts) == 1 else java_trim(parts[0])
+        found[name] = _target(java_trim(parts[-1]))
     if None in found and len(spec) > 1:
         raise ConfigError(
             "Cast transformations that specify a type to cast the entire value to "

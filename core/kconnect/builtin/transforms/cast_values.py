@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from kconnect.api import DataError, Date, Schema, Struct, Time, Timestamp, Type
+from kconnect.api.config_parse import java_trim
 from kconnect.api.values_text import single_precision, text_of
 from kconnect.java.compat.to_string import float_text, java_class, java_text
 
@@ -35,7 +36,6 @@ _BITS: dict[Type, int] = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT
 _INTEGER = re.compile("[+-]?\\d+")
 _FLOAT = re.compile(r"[+-]?(?:NaN|Infinity|((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?)")
 _HEX_FLOAT = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
-_JAVA_SPACES = "".join(map(chr, range(33)))
 
 
 def schemaless_type(value: Any, transformation: str) -> Type:
@@ -125,7 +125,7 @@ def _boolean(value: Any) -> bool:
 
 def _parsed(text: str) -> float | PyDecimal:
     """A text as Java's Double.parseDouble reads it, before it is rounded. Errors: DataError."""
-    stripped = text.strip(_JAVA_SPACES)
+    stripped = java_trim(text)
     found = _FLOAT.fullmatch(stripped)
     if found is None:
         in_hex = _HEX_FLOAT.fullmatch(stripped)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kconnect.api import ConfigError
+from kconnect.api.config_parse import java_trim
 from kconnect.api.config_validators import LambdaValidator
 from kconnect.java.compat.simple_date_format import DatePattern
 
@@ -15,7 +16,7 @@ def pattern_validator() -> LambdaValidator:
 
 
 def _check(name: str, pattern: Any) -> None:
-    if pattern is None or not pattern.strip():
+    if pattern is None or not java_trim(pattern):
         return
     try:
         DatePattern(pattern)

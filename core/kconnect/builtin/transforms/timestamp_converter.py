@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kconnect.api import ConfigDef, ConfigError, ConnectError, ConnectRecord, RecordBatch, Schema, Transformation, Type
 from kconnect.api.columns import column_of, values_of
+from kconnect.api.config_parse import java_trim
 from kconnect.builtin.transforms.date_pattern import pattern_validator
 from kconnect.builtin.transforms.field_edits import FieldEdits
 from kconnect.builtin.transforms.field_path import SYNTAX_VERSION_CONFIG, with_syntax_version
@@ -85,10 +86,10 @@ class _TimestampConverter(Part, Transformation):
         config = CONFIG.parse(configs)
         pattern: str = config[FORMAT_CONFIG]
         target: str = config[TARGET_CONFIG]
-        if target == "string" and not pattern.strip():
+        if target == "string" and not java_trim(pattern):
             raise ConfigError("TimestampConverter requires format option to be specified when using string timestamps")
         self._format = TimestampFormat(
-            target, config[PRECISION_CONFIG], DatePattern(pattern) if pattern.strip() else None
+            target, config[PRECISION_CONFIG], DatePattern(pattern) if java_trim(pattern) else None
         )
         if target != "string" and self._format.pattern is not None:
             _refuse_unread(self._format.pattern)

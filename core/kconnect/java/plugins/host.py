@@ -295,7 +295,7 @@ class HostProcess:
         process = OwnJvm(command, silent_after_s=silent_after_s, taken=taken)
         process.start(
             {
-                "index": self._folders_by_class(),
+                "index": self._places_and_kinds(),
                 "records": self._recorded is not None,
                 "mbeans": self._settings.mbeans,
                 "command": self._settings.command,
@@ -305,9 +305,13 @@ class HostProcess:
         jvm.start()
         return jvm
 
-    def _folders_by_class(self) -> dict[str, list[str]]:
+    def _places_and_kinds(self) -> dict[str, dict[str, list[str]]]:
+        """Gives the folders and kinds of each class; its short names follow from its kinds."""
         return {
-            name: sorted({str(location) for locations in kinds.values() for location in locations})
+            name: {
+                "places": sorted({str(location) for locations in kinds.values() for location in locations}),
+                "kinds": sorted(kinds),
+            }
             for name, kinds in self._index.plugins(reads=False).items()
         }
 

@@ -25,11 +25,14 @@ final class Folders extends ClassLoader {
     }
 
     private final Map<String, List<String>> index;
+    private final Aliases aliases;
     private final Map<String, ClassLoader> loaders = new ConcurrentHashMap<>();
 
-    Folders(Map<String, List<String>> index) {
+    /** `index` are the folders of each plugin's class, `kinds` what it is. */
+    Folders(Map<String, List<String>> index, Map<String, List<String>> kinds) {
         super(Folders.class.getClassLoader());
         this.index = index;
+        this.aliases = new Aliases(kinds, getParent());
     }
 
     /** The loader of a folder or jar; without one that of Kafka's own classes. */
@@ -40,7 +43,7 @@ final class Folders extends ClassLoader {
     /** A new object of a class in a folder, made with its own loader as the thread's. */
     <T> T make(String name, String folder, Class<T> kind) throws ReflectiveOperationException {
         ClassLoader loader = loader(folder);
-        try (Swap swap = new Swap(loader)) {
+        try (Swap swap = new Swap(folder == null ? this : loader)) {
             Class<?> found = Class.forName(name, true, loader);
             if (!kind.isAssignableFrom(found)) {
                 throw new ConnectException(name + " is no " + kind.getSimpleName());
@@ -59,7 +62,8 @@ final class Folders extends ClassLoader {
         try {
             return super.loadClass(name, resolve);
         } catch (ClassNotFoundException e) {
-            return pluginClass(name);
+            String meant = name.indexOf('.') < 0 ? aliases.className(name) : null;
+            return meant == null ? pluginClass(name) : loadClass(meant, resolve);
         }
     }
 

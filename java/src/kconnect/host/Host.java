@@ -3,7 +3,6 @@ package kconnect.host;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.security.MessageDigest;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -27,16 +26,15 @@ final class Host {
     private final byte[] token;
 
     Host(JsonNode start) {
-        Map<String, List<String>> index = new HashMap<>();
+        Map<String, List<String>> places = new HashMap<>();
+        Map<String, List<String>> kinds = new HashMap<>();
         start.get("index").fields().forEachRemaining(plugin -> {
-            List<String> places = new ArrayList<>();
-            plugin.getValue().forEach(place -> places.add(place.asText()));
-            index.put(plugin.getKey(), places);
+            places.put(plugin.getKey(), Json.list(plugin.getValue().get("places")));
+            kinds.put(plugin.getKey(), Json.list(plugin.getValue().get("kinds")));
         });
-        folders = new Folders(index);
-        List<String> patterns = new ArrayList<>();
-        start.path("mbeans").forEach(pattern -> patterns.add(pattern.asText()));
-        beans = new Beans(this, patterns);
+        folders = new Folders(places, kinds);
+        Swap.letKafkaSee(folders);
+        beans = new Beans(this, Json.list(start.path("mbeans")));
         token = start.get("token").asText().getBytes(StandardCharsets.UTF_8);
         // A plugin that ends the JVM may have said why
         Runtime.getRuntime().addShutdownHook(new Thread(() -> controls.values().forEach(Control::drain), "kconnect-last-events"));

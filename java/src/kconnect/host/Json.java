@@ -5,7 +5,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.connect.json.JsonConverter;
 
@@ -50,6 +52,13 @@ final class Json {
     static Map<String, String> texts(JsonNode node) {
         Map<String, String> found = new LinkedHashMap<>();
         node.fields().forEachRemaining(field -> found.put(field.getKey(), text(field.getValue())));
+        return found;
+    }
+
+    /** A list of texts; empty where there is none. */
+    static List<String> list(JsonNode node) {
+        List<String> found = new ArrayList<>();
+        node.forEach(one -> found.add(one.asText()));
         return found;
     }
 

@@ -1,6 +1,7 @@
 package kconnect.host;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -31,6 +32,20 @@ final class Kinds {
     }
 
     private Kinds() {}
+
+    /** The kinds by the interfaces or classes that plugins of them have. */
+    static Map<Class<?>, String> interfaces() {
+        return Collections.unmodifiableMap(NAMES);
+    }
+
+    /** The end of a class's name that its short name lacks. Source: PluginType.simpleName. */
+    static String suffix(String kind) {
+        if (kind.equals("sink") || kind.equals("source")) return "Connector";
+        for (Map.Entry<Class<?>, String> one : NAMES.entrySet()) {
+            if (one.getValue().equals(kind)) return one.getKey().getSimpleName();
+        }
+        throw new IllegalArgumentException(kind + " is no kind of plugins");
+    }
 
     static List<String> of(Object plugin) {
         List<String> found = new ArrayList<>();

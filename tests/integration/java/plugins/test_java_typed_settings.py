@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.java]
 
 _STRING = "org.apache.kafka.connect.storage.StringConverter"
 _SOURCE = "typed.Typed$Source"
+_HEARTBEAT = "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"
 _KINDS = {
     "source.SourceConnector": "Source",
     "transforms.Transformation": "Step",
@@ -41,7 +42,10 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     "long": ("3", "9223372036854775808", "x"),
     "double": ("1e-7", "1", "-0.0", "NaN", "1d", "0x1p3", "x", "100000000"),
     "list": ("a", "a,b", " a , b c ", "", "a,,b"),
-    "class": ("java.lang.String", "typed.Typed$Own", "typed.Typed$Step", "no.Such", " java.util.List ", ""),
+    "class": (
+        *("java.lang.String", "typed.Typed$Own", "typed.Typed$Step", "no.Such", " java.util.List ", ""),
+        *("StringConverter", "Json", "Form", "All", "Value", "Directory"),  # short names of plugins
+    ),
     "password": ("secret", "[hidden]", "", " s "),
 }
 
@@ -116,6 +120,27 @@ def test_settings_of_each_type_are_checked_as_by_javas_worker(java: JavaConnect,
         other = [(ours.get(name), theirs.get(name)) for name in theirs if ours.get(name) != theirs[name]]
         assert not other, "\n".join(map(str, other))
         assert set(ours) == set(theirs)
+
+
+@pytest.mark.parametrize("named", ["typed.Typed$Form", "typed.Typed$Own", "Form", "All", "no.Such"])
+def test_a_connector_of_kafkas_own_may_name_a_plugin_of_any_folder(
+    java: JavaConnect, validator: ConnectorValidator, broker: DevBroker, named: str
+) -> None:
+    clusters = {
+        f"{end}.cluster.{key}": value
+        for end in ("source", "target")
+        for key, value in (("alias", end), ("bootstrap.servers", broker.bootstrap))
+    }
+    config = {"name": "m", "connector.class": _HEARTBEAT, "value.converter": named, "metric.reporters": "", **clusters}
+    config |= {"replication.policy.class": named}
+    status, reported = java.request("PUT", f"/connector-plugins/{_HEARTBEAT}/config/validate", config)
+    assert status == 200, reported
+    theirs, ours = (
+        {row["value"]["name"]: (row["value"]["value"], row["value"]["errors"]) for row in answer["configs"]}
+        for answer in (reported, validator.validate(config).to_json())
+    )
+    for name in ("value.converter", "replication.policy.class"):
+        assert ours[name] == theirs[name]
 
 
 def test_a_row_is_reported_as_by_javas_worker_without_a_label_too(
