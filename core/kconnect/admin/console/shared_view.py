@@ -20,7 +20,7 @@ from kconnect.admin.cluster.port import Capabilities, Cluster
 from kconnect.admin.console.cluster import Caller, Clusters
 from kconnect.admin.console.connector_rows import ConnectorRow, connector_rows
 from kconnect.client.outage import Outage
-from kconnect.client.worker_start import WorkerHealth
+from kconnect.client.worker_start import WorkerStart
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorStatus
 from kconnect.runtime.config.labels import Labels, labels_of
@@ -33,7 +33,7 @@ _MANY_S: Final = 10.0
 _MOST_LOAD: Final = 0.04
 # But no less often than once a minute: what took so long may have waited for something that is over
 _MOST_PAUSE_S: Final = 60.0
-# A held-up worker takes seconds to say nothing of its health
+# Between two questions for the health of a worker
 _HEALTH_PAUSE_S: Final = 10.0
 # Who takes what there is while another reads is reported, once that takes so long, that it is from before
 _SILENT_S: Final = 5.0
@@ -74,8 +74,9 @@ class _Kept:
     activities_due_at: float = 0.0
     labels: Mapping[str, Labels | None] = field(default_factory=dict)
     labels_due_at: float = 0.0
-    health: WorkerHealth = field(default_factory=WorkerHealth)
+    unhealthy: str | None = None
     health_due_at: float = 0.0
+    asks_health: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held by who reads."""
     began_at: float | None = None
@@ -147,16 +148,13 @@ class SharedView:
             kept.began_at, kept.began_ms = began_s, began_ms
         try:
             found = self._read(caller, kept)
-            took_s = self._monotonic() - began_s
-            if found.has_read and found.outage is None:
-                found = replace(found, unhealthy=self._health(caller, kept).problem)
         except ConnectError as err:
             with self._lock:
                 self._end_failed(kept, err, began_ms)
             return
         finally:
             kept.began_at = None
-        pause_s = min(max(REFRESH_S, took_s / _MOST_LOAD), _MOST_PAUSE_S)
+        pause_s = min(max(REFRESH_S, (self._monotonic() - began_s) / _MOST_LOAD), _MOST_PAUSE_S)
         with self._lock:
             kept.view, kept.failure = _following(kept.view, found), None
             # Something was changed behind its back: it is read again
@@ -170,8 +168,8 @@ class SharedView:
 
     def _read(self, caller: Caller, kept: _Kept) -> ClusterView:
         old = kept.view
-        start = None if old.has_read else self._health(caller, kept).start
         with self._clusters.open(caller) as cluster:
+            start = None if old.has_read else self._start(cluster, kept)
             if start is not None and not start.answers_requests:
                 return replace(old, starting=start.message)
             statuses = cluster.connector_statuses()
@@ -184,15 +182,36 @@ class SharedView:
                 place=cluster.place,
                 capabilities=cluster.capabilities(),
                 outage=cluster.outage,
+                unhealthy=self._unhealthy(caller, kept) if cluster.outage is None else None,
             )
 
-    def _health(self, caller: Caller, kept: _Kept) -> WorkerHealth:
-        """What the worker says of itself; a start is asked for each time."""
-        if self._monotonic() >= kept.health_due_at or kept.health.start is not None:
+    def _start(self, cluster: Cluster, kept: _Kept) -> WorkerStart | None:
+        health = cluster.health()
+        self._note_health(kept, health.problem)
+        return health.start
+
+    def _unhealthy(self, caller: Caller, kept: _Kept) -> str | None:
+        """What is known of it. It is asked for on a thread of its own, as a held-up worker leaves it unanswered."""
+        with self._lock:
+            is_due = not kept.asks_health and self._monotonic() >= kept.health_due_at
+            kept.asks_health = kept.asks_health or is_due
+        if is_due:
+            threading.Thread(target=self._ask_health, args=(caller, kept), name="asks-health", daemon=True).start()
+        return kept.unhealthy
+
+    def _ask_health(self, caller: Caller, kept: _Kept) -> None:
+        try:
             with self._clusters.open(caller) as cluster:
-                kept.health = cluster.health()
-            kept.health_due_at = self._monotonic() + _HEALTH_PAUSE_S
-        return kept.health
+                problem = cluster.health().problem
+        except ConnectError:
+            problem = None  # the next reading fails as well, and says why
+        self._note_health(kept, problem)
+
+    def _note_health(self, kept: _Kept, problem: str | None) -> None:
+        with self._lock:
+            if kept.unhealthy != problem:
+                kept.unhealthy, kept.due_at = problem, 0.0
+            kept.health_due_at, kept.asks_health = self._monotonic() + _HEALTH_PAUSE_S, False
 
     def _activities(
         self, cluster: Cluster, kept: _Kept, statuses: Mapping[str, ConnectorStatus]
