@@ -4,7 +4,7 @@
 |------|-------|
 | 0    | done |
 | 1    | failed: the worker refused, or something broke; the message says what |
-| 2    | usage: unknown option, bad value, or confirmation needed but not possible (no terminal, no --yes) |
+| 2    | usage: unknown option, bad or missing value, or confirmation needed but not possible (no terminal, no --yes) |
 | 3    | not found: no such connector, task or file |
 | 4    | conflict: the name is taken, it was changed meanwhile, or a rebalance is in progress |
 | 5    | unreachable: nothing answers at the URL |
@@ -18,13 +18,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from kconnect.errors import (
     AlreadyExistsError,
+    BadRequestError,
+    ConfigError,
     ConflictError,
     ConnectError,
     NotFoundError,
+    NotGivenError,
     PreconditionFailedError,
     TimedOutError,
     UnreachableError,
@@ -38,6 +43,7 @@ INTERRUPTED = 130
 READER_GONE = 141
 
 _CODE_OF: tuple[tuple[type[Exception], int], ...] = (
+    (NotGivenError, USAGE),
     (NotFoundError, 3),
     (FileNotFoundError, 3),
     (AlreadyExistsError, 4),
@@ -59,6 +65,24 @@ class ExitError(Exception):
 
 class UsageProblem(ConnectError):
     """The command was called in a way that cannot be carried out; exit code 2."""
+
+
+@contextmanager
+def refused_as_usage(lead: str = "") -> Iterator[None]:
+    """Inside, text that the command line or the environment gives is read. `lead`: begins the sentence.
+
+    Errors: UsageProblem for what is no such text, instead of the error that the same text has in a file.
+    """
+    try:
+        yield
+    except (BadRequestError, ConfigError) as err:
+        raise UsageProblem(f"{lead}{err}", hint=err.hint) from err
+
+
+def refuse_empty(option: str, value: str | None) -> None:
+    """What a script gives whose variable is empty means another place than the default. Errors: UsageProblem."""
+    if value is not None and not value.strip():
+        raise UsageProblem(f"{option} is empty", hint=f"Give it a value, or leave {option} out.")
 
 
 class FoundError(ConnectError):

@@ -109,8 +109,8 @@ class CliSession:
         key_file: str | None = None,
     ) -> None:
         """Options of the root or of the command; what is None was not given here."""
-        self._url = url or self._url
-        self._context = context or self._context
+        self._url = self._url if url is None else url
+        self._context = self._context if context is None else context
         here = {"user": user, "ca": ca_file, "cert": cert_file, "key": key_file}
         self._options = replace(self._options, **{key: value for key, value in here.items() if value is not None})
         self._target = None

@@ -6,6 +6,7 @@ ConnectError                      the root; catch this to catch all of ours
 │   ├── SchemaBuilderError        a schema was put together wrongly
 │   └── SchemaProjectorError      a value cannot be read with the other schema
 ├── ConfigError                   settings are wrong: carries one ConfigProblem for each
+│   └── NotGivenError             neither options nor files say which cluster is meant, or where something of it is
 ├── NotFoundError                 a connector, task, plugin or file does not exist (REST 404)
 ├── AlreadyExistsError            the name is taken (REST 409)
 ├── ConflictError                 a rebalance runs or the state forbids it; may succeed later (REST 409)
@@ -92,6 +93,10 @@ class ConfigError(ConnectError):
         """The error of one bad value, in Java's words: `Invalid value V for configuration K: message`."""
         text = f"Invalid value {string_value(value)} for configuration {key}" + (f": {message}" if message else "")
         return cls(text, [ConfigProblem(key, None if value is None else str(value), text)])
+
+
+class NotGivenError(ConfigError):
+    """Neither options nor files have a setting that says which cluster is meant, or where something of it is."""
 
 
 def string_value(value: object) -> str:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import Activity, task_metrics
+from kconnect.client import ConnectClient
 from kconnect.client.worker_start import WorkerHealth, health_of
 from kconnect.client.workers import worker_ids
 from kconnect.clock import now_ms
-from kconnect.errors import ConnectError, NoRouteError, NotFoundError
+from kconnect.errors import ConnectError, NoRouteError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
 from kconnect.model import Condition, RunState, TaskId
 from kconnect.runtime.health.flow_metrics import summed
@@ -24,7 +25,6 @@ from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.status_rows import with_reason
 
 if TYPE_CHECKING:
-    from kconnect.client.connect_client import ConnectClient
     from kconnect.model import ConnectorStatus
     from kconnect_cli.session import CliSession
 
@@ -32,6 +32,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # Java's workers do not say who of them answers: each is asked, side by side, and one that is frozen costs this much
 _ANSWER_S = 1.0
+# A worker whose URL was given is asked meanwhile: what else is asked takes as long where the first one is frozen
+_GIVEN_ANSWER_S = 2.0
 # A worker that is well says so at once; one of Java's whose Kafka is frozen never does
 _SOON_S = 0.5
 # It reads three topics, in some 0.3 s. Longer than this nobody waits who did not say --request-timeout
@@ -140,7 +142,7 @@ def _parts_in(rows: Sequence[Mapping[str, Any]], word: str) -> list[str]:
 
 def _of_workers(session: CliSession) -> dict[str, Any]:
     client = session.client
-    asked = _beside(_health, session)
+    asked, given = _beside(_health, session), _beside(_problems_of_given, session)
     wait([asked], _SOON_S)  # a worker that is starting may hold all else back
     if asked.done() and (early := _held_back(client, asked.result())) is not None:
         return early
@@ -156,7 +158,7 @@ def _of_workers(session: CliSession) -> dict[str, Any]:
     doctor = _looking(session, notes, is_away=outage is not None)
     cluster_id = client.server_info().get("kafka_cluster_id")
     moves = session.reader.activities(statuses)
-    workers = _workers(session, statuses, moves)
+    workers = _workers(session, statuses, moves, given.result())
     return health_document(
         client.url,
         statuses,
@@ -180,10 +182,15 @@ def _held_back(client: ConnectClient, health: WorkerHealth) -> dict[str, Any] | 
 
 
 def _workers(
-    session: CliSession, statuses: Mapping[str, ConnectorStatus], moves: Mapping[str, Activity] | None
+    session: CliSession,
+    statuses: Mapping[str, ConnectorStatus],
+    moves: Mapping[str, Activity] | None,
+    given: Mapping[str, str | None],
 ) -> list[dict[str, Any]]:
     """Each with whether it answers, as the worker that is asked sees it: from here it may be out of reach, behind a
     forwarded port for example, and well all the same.
+
+    Who gave a URL means to reach it, and a group forgets a worker that is frozen: so `given` counts beside that.
     """
     client = session.client
     rates = _rates(statuses, moves or {})
@@ -194,10 +201,22 @@ def _workers(
     else:
         silent = f"{client.url} gets no answer from it"
         problems = {str(each["worker"]): None if each["answers"] else silent for each in reported}
+    for url, problem in given.items():
+        if problem is not None:
+            place = urlsplit(url).netloc
+            problems[place] = problems.get(place) or problem
     return [
         {"worker": id_, "answers": problem is None, "problem": problem, "records_per_s": rates.get(id_)}
         for id_, problem in problems.items()
     ]
+
+
+def _problems_of_given(session: CliSession) -> dict[str, str | None]:
+    """Says why each of several workers that --url or a context names does not answer; None where it does."""
+    urls = session.target.urls
+    if len(urls) <= 1:
+        return {}
+    return _problems_at(session, {url: url for url in urls}, _any_answer, _GIVEN_ANSWER_S)
 
 
 def _problems_of_javas(session: CliSession, statuses: Mapping[str, ConnectorStatus]) -> dict[str, str | None]:
@@ -206,22 +225,40 @@ def _problems_of_javas(session: CliSession, statuses: Mapping[str, ConnectorStat
     ids = worker_ids(statuses.values())
     if len(ids) <= 1:
         return {next(iter(ids), urlsplit(client.url).netloc): None}
+    scheme = urlsplit(client.url).scheme
+    return _problems_at(session, {id_: f"{scheme}://{id_}" for id_ in ids}, ConnectClient.server_info, _ANSWER_S)
+
+
+def _any_answer(client: ConnectClient) -> None:
+    """A worker that is starting answers this one. Errors: UnreachableError, TimedOutError."""
+    try:
+        client.health()
+    except (UnreachableError, TimedOutError):
+        raise
+    except ConnectError:  # it has no such route, or wants to know who asks: it answers
+        return
+
+
+def _problems_at(
+    session: CliSession, urls: Mapping[str, str], ask: Callable[[ConnectClient], object], limit_s: float
+) -> dict[str, str | None]:
+    """Asks the workers at these URLs side by side. Shape: that of `urls`, in the order of its keys."""
     found: dict[str, str | None] = {}  # each thread sets its own key
 
-    def ask(id_: str) -> None:
+    def ask_one(id_: str) -> None:
         try:
-            with session.client_of([f"{urlsplit(client.url).scheme}://{id_}"], limit_s=_ANSWER_S) as other:
-                other.server_info()
+            with session.client_of([urls[id_]], limit_s=limit_s) as other:
+                ask(other)
             found[id_] = None
         except ConnectError as err:
             found[id_] = str(err)
 
-    threads = [threading.Thread(target=ask, args=(id_,), name="asks-worker", daemon=True) for id_ in sorted(ids)]
+    threads = [threading.Thread(target=ask_one, args=(id_,), name="asks-worker", daemon=True) for id_ in urls]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return {id_: found[id_] for id_ in sorted(ids)}
+    return {id_: found[id_] for id_ in sorted(urls)}
 
 
 def _rates(statuses: Mapping[str, ConnectorStatus], moves: Mapping[str, Activity]) -> dict[str, float]:

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from kconnect.errors import BadRequestError
 from kconnect.logs.redaction import HIDDEN
 from kconnect_cli.contexts.profiles import Profile, Profiles, checked, contexts_path, load_profiles, save_profiles
 from kconnect_cli.contexts.target import urls_of, without_user
-from kconnect_cli.exits import UsageProblem
+from kconnect_cli.exits import UsageProblem, refused_as_usage
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
@@ -115,7 +114,8 @@ def add(
         key_password_file=_absolute(key_secret_file),
         worker=_absolute(worker_file),
     )
-    profile = checked(profile, f"Context {context_name}")
+    with refused_as_usage():
+        profile = checked(profile, f"Context {context_name}")
     path = contexts_path()
     profiles = load_profiles(path).with_profile(context_name, profile)
     save_profiles(path, profiles)
@@ -223,7 +223,5 @@ def _absolute(path: str | None) -> str | None:
 def _checked_url(url: str) -> str:
     from kconnect.client.transport import checked_url
 
-    try:
+    with refused_as_usage():
         return checked_url(url)
-    except BadRequestError as err:
-        raise UsageProblem(str(err), hint=err.hint) from err

@@ -29,9 +29,10 @@ def status(ctx: typer.Context) -> None:
     The doctor looks at the topics, too: that of the worker, or here with --worker or --bootstrap-servers, as Java's
     workers have none; so it is with the lag of sinks. With --direct only the topics are read.
 
-    Exit code: 0 if all is well; 7 if something failed, is UNASSIGNED, stuck, retrying or not committing, a worker does
-    not answer, is starting or unhealthy, Kafka is away, or the doctor finds an error or a warning; 5 if no worker
-    answers; 6 if it does not answer in time. PAUSED, STOPPED and lagging are not faults. `-o name` prints the problems.
+    Exit code: 0 if all is well; 7 if something failed, is UNASSIGNED, stuck, retrying or not committing, a worker of
+    the group or of --url does not answer, is starting or unhealthy, Kafka is away, or the doctor finds an error or a
+    warning; 5 if no worker answers; 6 if it does not answer in time. PAUSED, STOPPED and lagging are not faults.
+    `-o name` prints the problems.
     """
     session = session_of(ctx)
     from kconnect_cli.admin.cluster_health import cluster_health

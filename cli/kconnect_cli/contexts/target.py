@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from kconnect.errors import BadRequestError, ConfigError
 from kconnect_cli.contexts.profiles import Profile, checked, contexts_path, load_profiles
+from kconnect_cli.exits import refuse_empty, refused_as_usage
 
 if TYPE_CHECKING:
     from kconnect.client import ClientAccess
@@ -82,13 +84,20 @@ def find_target(
     warn: Callable[[str], None],
     options: Profile | None = None,
 ) -> Target:
-    """The worker that is meant. Errors: NotFoundError for an unknown context, ConfigError for a damaged file."""
-    given = checked(
-        Profile(**{key: environ[variable] for key, variable in VARIABLES.items() if environ.get(variable)}),
-        "The environment (KCONNECT_..)",
-        in_file=False,
-    )
-    options = checked(options or Profile(), "The command line", in_file=False)
+    """The worker that is meant.
+
+    Errors: UsageProblem for what no URL or no name of a context can be on the command line and in the environment;
+    NotFoundError for an unknown context, ConfigError for a damaged file.
+    """
+    refuse_empty("--url", url)
+    refuse_empty("--context", context)
+    with refused_as_usage():
+        given = checked(
+            Profile(**{key: environ[variable] for key, variable in VARIABLES.items() if environ.get(variable)}),
+            "The environment (KCONNECT_..)",
+            in_file=False,
+        )
+        options = checked(options or Profile(), "The command line", in_file=False)
     is_first, on_line = context is not None, url
     if url is None and context is None:
         url, context = given.url or None, environ.get("KCONNECT_CONTEXT") or None
@@ -110,7 +119,21 @@ def find_target(
         places.append(given)
     for file in dict.fromkeys(file for place in places for file in place.secret_files):
         _warn_if_open(file, warn)
-    return Target(tuple(urls_of(bare)) or (bare,), source, name, profile, tuple(places))
+    return Target(_checked_urls(bare, source), source, name, profile, tuple(places))
+
+
+def _checked_urls(text: str, source: str) -> tuple[str, ...]:
+    """Errors: UsageProblem; ConfigError where a context has them."""
+    from kconnect.client.transport import checked_url
+
+    urls = urls_of(text) or [text]
+    if source == "--url" or source in VARIABLES.values():
+        with refused_as_usage(f"{source}: "):
+            return tuple(map(checked_url, urls))
+    try:
+        return tuple(map(checked_url, urls))
+    except BadRequestError as err:
+        raise ConfigError(f"{contexts_path()}: {source}: {err}", hint=err.hint) from err
 
 
 def urls_of(text: str) -> list[str]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.errors import ConfigError
+from kconnect.errors import NotGivenError
 from kconnect_cli.durations import seconds_of
-from kconnect_cli.exits import UsageProblem
+from kconnect_cli.exits import refuse_empty, refused_as_usage
 from kconnect_cli.options.shared import takes
 from kconnect_cli.session import CliSession
 
@@ -81,11 +81,11 @@ class ClusterOptions:
         return bool(self.worker or self.settings)
 
     def access(self) -> ClusterAccess:
-        """Read the files. Errors: ConfigError that names file and key, FileNotFoundError."""
+        """Read the files. Errors: ConfigError that names file and key, NotGivenError, FileNotFoundError."""
         from kconnect.admin.direct.access import ClusterAccess
 
         if not self.is_given:
-            raise ConfigError(
+            raise NotGivenError(
                 "No cluster was given",
                 hint="Give the worker's file, --worker WORKER.properties, or --bootstrap-servers.",
             )
@@ -110,14 +110,11 @@ class ClusterOptions:
         from kconnect.runtime.config.addresses import parse_servers
 
         option = dict(self.settings).get("bootstrap.servers")
-        try:
+        with refused_as_usage("" if option is not None else f"{self.command_config or self.worker}: "):
             if option is not None:
                 parse_servers(option, "--bootstrap-servers")
             elif settings.get("bootstrap.servers", "").strip():
                 parse_servers(settings["bootstrap.servers"])
-        except ConfigError as err:
-            lead = "" if option is not None else f"{self.command_config or self.worker}: "
-            raise UsageProblem(f"{lead}{err}", hint=err.hint) from err
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +131,12 @@ class ClusterArguments:
     timeout: Timeout = None
 
     def apply(self, session: CliSession) -> None:
-        """The environment's KCONNECT_WORKER counts where no --worker is given, and a context's `worker` behind it."""
+        """The environment's KCONNECT_WORKER counts where no --worker is given, and a context's `worker` behind it.
+
+        Errors: UsageProblem for an option without a value.
+        """
+        for field in fields(self):
+            refuse_empty(f"--{field.name.replace('_', '-')}", getattr(self, field.name))
         settings = tuple((key, value) for name, key in _SETTINGS.items() if (value := getattr(self, name)))
         worker = self.worker or os.environ.get("KCONNECT_WORKER") or session.context_worker
         if not session.verbose:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.errors import BadRequestError
-from kconnect_cli.exits import UsageProblem
+from kconnect_cli.exits import UsageProblem, refused_as_usage
 from kconnect_cli.options.topic_points import milliseconds_of
 from kconnect_cli.session import CliSession
 
@@ -103,7 +102,5 @@ def _stage(text: str) -> str:
 def _ranges(texts: Sequence[str]) -> tuple[OffsetRange, ...]:
     from kconnect.admin.dead_letters import OffsetRange
 
-    try:
+    with refused_as_usage("--offset "):
         return tuple(OffsetRange.parse(text) for text in texts)
-    except BadRequestError as err:
-        raise UsageProblem(f"--offset {err}", hint=err.hint) from err

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.errors import ConfigError, NotFoundError
-from kconnect_cli.exits import UsageProblem
+from kconnect.errors import NotFoundError
+from kconnect_cli.exits import UsageProblem, refused_as_usage
 from kconnect_cli.options.looks import Regexp
 from kconnect_cli.session import CliSession
 
@@ -126,11 +126,9 @@ def parsed_selector(labels: Sequence[str] | None) -> LabelSelector | None:
         return None
     from kconnect.runtime.config.labels import LabelSelector
 
-    try:
+    given = ",".join(labels)
+    with refused_as_usage(f"--labels {given}: " if given else "--labels: "):
         return LabelSelector.parse(labels)
-    except ConfigError as err:
-        given = ",".join(labels)
-        raise UsageProblem(f"--labels {given}: {err}" if given else f"--labels: {err}", hint=err.hint) from err
 
 
 def require_positive(selector: LabelSelector) -> None:

@@ -92,6 +92,10 @@ def checked_url(url: str) -> str:
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         valid = False
+    # Paths of requests are appended to it
+    valid = valid and not any(mark in "?#," or mark.isspace() for mark in full)
+    if not url.strip():
+        raise BadRequestError("The URL of a worker is empty", hint=_URL_HINT)
     if not valid:
         raise BadRequestError(f"{url} is not the URL of a worker", hint=_URL_HINT)
     return full.rstrip("/")
@@ -139,7 +143,7 @@ class FailoverTransport:
                 err.hint = f"{request} was not sent. {err.hint or ''}".rstrip()
                 raise
         with self._telling(request):
-            return self._first_of(request, lambda _is_last: None)
+            return self._first_of(request, lambda _is_last, _is_known: None)
 
     def close(self) -> None:
         for transport in self._transports.values():
@@ -148,14 +152,17 @@ class FailoverTransport:
     def _read(self, request: Request) -> Response:
         patience = self._patience
         if patience is None:
-            return self._first_of(request, lambda is_last: None if is_last else _PATIENCE_S)
+            return self._first_of(request, lambda is_last, _is_known: None if is_last else _PATIENCE_S)
         turn = patience.begins()
         kept = 0.0 if request.path.startswith(_HEALTH) else _FOR_HEALTH
         try:
-            return self._first_of(request, lambda is_last: max(turn.share_s(is_last=is_last, kept=kept), _LEAST_S))
+            return self._first_of(
+                request,
+                lambda is_last, is_known: max(turn.share_s(is_last=is_last, is_known=is_known, kept=kept), _LEAST_S),
+            )
         except TimedOutError as err:
             if kept and self._is_starting(request, turn.share_s()):
-                return self._first_of(request, lambda _is_last: None)
+                return self._first_of(request, lambda _is_last, _is_known: None)
             patience.note_late()
             if len(self._transports) > 1:
                 err.hint = READ_ADVICE.late
@@ -164,14 +171,14 @@ class FailoverTransport:
             limit_s = patience.limit_s if not turn.is_short else turn.deadline_s - turn.began_s
             raise late(self.url, str(request), limit_s, READ_ADVICE, setting=setting) from err
 
-    def _first_of(self, request: Request, wait_s: Callable[[bool], float | None]) -> Response:
-        """`wait_s`: how long for a worker, by whether it is the last; None: as its own transport."""
+    def _first_of(self, request: Request, wait_s: Callable[[bool, bool], float | None]) -> Response:
+        """`wait_s`: how long for a worker, by whether it is the last, and answered last; None: as its own transport."""
         failures: list[tuple[str, ConnectError]] = []
         unavailable: Response | None = None
         for url in list(self._order):
-            is_last = len(failures) + 1 == len(self._order)
+            is_known, is_last = self._has_answered and not failures, len(failures) + 1 == len(self._order)
             try:
-                response = self._transports[url].send(request, wait_s(is_last))
+                response = self._transports[url].send(request, wait_s(is_last, is_known))
             except NotConnectedError as err:
                 failures.append((url, err))
             except (BrokenOffError, TimedOutError) as err:
@@ -193,7 +200,7 @@ class FailoverTransport:
         """Whether a worker that did not answer says that it starts: requests wait in it until then."""
         wait_s = max(within_s / len(self._transports), _LEAST_S)
         try:
-            answer = self._first_of(Request("GET", _HEALTH, None, request.headers), lambda _is_last: wait_s)
+            answer = self._first_of(Request("GET", _HEALTH, None, request.headers), lambda _is_last, _is_known: wait_s)
             return bool(json.loads(answer.body).get("status") == "starting")
         except (ConnectError, ValueError, AttributeError):  # no answer, or none of Connect's
             return False

@@ -110,7 +110,41 @@ def test_a_contexts_password_is_never_shown(connect, url, monkeypatch, tmp_path)
 )
 def test_a_context_that_makes_no_sense_is_refused(connect, args, said):
     code, _, err = connect("contexts", "add", "x", *args)
-    assert code in (1, 2)
+    assert code == 2
     assert said in err
     assert "pw" not in err.replace("--password", "")
     assert connect("contexts", "list", "-o", "json")[1] == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--url", "ftp://x"), "--url: ftp://x is not the URL of a worker"),
+        (("--url", "http://h:8083,h:70000"), "--url: h:70000 is not the URL of a worker"),
+        (("--url", ","), "--url: , is not the URL of a worker"),
+        (("--url", ""), "--url is empty"),
+        (("--context", " "), "--context is empty"),
+        (("--key", "/etc/hosts"), "The command line has a key and no certificate"),
+        (("--direct",), "No cluster was given"),
+        (("--direct", "--worker", ""), "--worker is empty"),
+        (("--direct", "--bootstrap-servers", ""), "--bootstrap-servers is empty"),
+        (("--direct", "--bootstrap-servers", "h:0"), "Invalid port in --bootstrap-servers: h:0"),
+        (("--direct", "--bootstrap-servers", "127.0.0.1:1"), "config.storage.topic of the cluster is not known"),
+    ],
+)
+def test_a_wrong_argument_of_the_command_line_is_exit_code_2(connect, options, said):
+    code, out, err = connect("connectors", "list", *options)
+    assert (code, out, err.splitlines()[0]) == (2, "", said)
+
+
+def test_a_wrong_url_names_the_variable_or_the_file_that_has_it(connect, monkeypatch, tmp_path):
+    monkeypatch.setenv("KCONNECT_URL", "ftp://x")
+    assert connect("connectors", "list")[::2] == (
+        2,
+        "KCONNECT_URL: ftp://x is not the URL of a worker\nHint: It looks like http://localhost:8083.\n",
+    )
+    file = tmp_path / "config" / "kconnect" / "contexts.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[contexts.prod]\nurl = "http://h:0"\n')
+    code, _, err = connect("connectors", "list", "--context", "prod")
+    assert (code, err.splitlines()[0]) == (1, f"{file}: context prod: http://h:0 is not the URL of a worker")

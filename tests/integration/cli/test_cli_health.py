@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 
 import pytest
@@ -72,11 +73,27 @@ def test_an_outage_is_a_problem_and_what_is_paused_is_none(connect, herder):
 def test_the_first_of_two_workers_is_away_and_the_second_is_asked_for_all(connect, moving):
     place = json.loads(connect("status", "-o", "json")[1])["place"]
     code, out, err = connect("status", "--url", f"http://127.0.0.1:1,{place}")
-    assert code == 0, out + err
-    assert out.startswith(f"HEALTHY  {place}")
+    assert code == 7, out + err
+    assert out.splitlines()[:2] == [
+        out.splitlines()[0],
+        "  Worker 127.0.0.1:1 does not answer: Nobody answers at http://127.0.0.1:1 (connection refused)",
+    ]
+    assert out.startswith(f"UNHEALTHY  {place}")
+    assert "2 workers, 1 without an answer: 127.0.0.1:8083, 127.0.0.1:1\n" in out
     code, out, _ = connect("describe", "orders", "--url", f"http://127.0.0.1:1,{place}")
     assert code == 0
     assert "topic = t" in out
+
+
+def test_a_given_worker_that_is_frozen_is_named_though_the_group_has_dropped_it(connect, moving):
+    place = json.loads(connect("status", "-o", "json")[1])["place"]
+    with socket.create_server(("127.0.0.1", 0)) as frozen:  # takes connections, and says nothing
+        host = f"127.0.0.1:{frozen.getsockname()[1]}"
+        for urls in (f"{host},{place}", f"{place},{host}"):
+            code, out, _ = connect("status", "--url", urls, "-o", "json")
+            (silent,) = [worker for worker in json.loads(out)["workers"] if not worker["answers"]]
+            assert (code, silent["worker"]) == (7, host)
+            assert "did not answer GET /health within 2 s" in silent["problem"]
 
 
 def test_a_worker_that_starts_and_takes_no_requests_yet_is_starting_at_once(connect, herder, monkeypatch):

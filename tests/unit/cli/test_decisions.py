@@ -144,9 +144,9 @@ def test_passwords_are_read_from_files_that_the_environment_names(tmp_path):
     access = find_target(None, None, environ, print).access(environ)
     assert (access.password, access.key_password) == ("s3cret", "0pen")
     assert "s3cret" not in repr(find_target(None, None, {**environ, "KCONNECT_PASSWORD_FILE": ""}, print))
-    with pytest.raises(ConfigError, match=r"The environment .* has password and password_file"):
+    with pytest.raises(UsageProblem, match=r"The environment .* has password and password_file"):
         find_target(None, None, {**environ, "KCONNECT_PASSWORD": "x"}, print)
-    with pytest.raises(ConfigError, match="The command line has a key and no certificate"):
+    with pytest.raises(UsageProblem, match="The command line has a key and no certificate"):
         find_target("http://x", None, {}, print, Profile(key="k"))
 
 

@@ -252,10 +252,28 @@ def test_host_and_port_alone_mean_http():
     assert ConnectClient("https://w:1/").url == "https://w:1"
 
 
-@pytest.mark.parametrize("url", ["", "http://", "ftp://w", "http://w:port", "http://w:99999", "http://w:0"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://",
+        "ftp://w",
+        "http://w:port",
+        "http://w:99999",
+        "http://w:0",
+        ",",
+        "http://a b",
+        "http://w?x",
+        "http://w#x",
+    ],
+)
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(BadRequestError, match="is not the URL of a worker"):
         ConnectClient(url)
+
+
+def test_an_empty_url_is_called_empty():
+    with pytest.raises(BadRequestError, match="The URL of a worker is empty"):
+        ConnectClient(" ")
 
 
 def test_a_url_with_a_user_in_it_is_refused_and_not_repeated():

@@ -161,6 +161,15 @@ def test_one_that_answers_is_found_behind_two_that_are_frozen(clock, patience):
     assert clock.now_s < 103
 
 
+def test_one_that_has_answered_may_ask_others_in_turn(clock, patience):
+    found = {A: Worker(OK), B: Worker(OK)}
+    carrier = FailoverTransport(found, patience)
+    for _ in range(2):
+        carrier.send(GET)
+    # It waits a second for a worker that is frozen
+    assert found[A].patience == [pytest.approx(1.12), pytest.approx(1.92)]
+
+
 def test_once_a_read_was_not_answered_others_wait_shortly_for_as_long_again(clock, patience):
     found = {A: Frozen(clock)}
     carrier = FailoverTransport(found, patience)

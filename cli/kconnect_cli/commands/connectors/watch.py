@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from kconnect.errors import ConfigError, ConnectError
+from kconnect.errors import ConnectError
 from kconnect.logs.traces import root_cause
 from kconnect.logs.wording import pluralize
-from kconnect_cli.exits import FoundError, UsageProblem
+from kconnect_cli.exits import FoundError, UsageProblem, refused_as_usage
 from kconnect_cli.options.looks import Interval, Regexp, interval_s
 from kconnect_cli.options.selection import LabelOption, Selection, find_names
 from kconnect_cli.processes.signals import signals_raise
@@ -273,10 +273,8 @@ class _Post:
     def __init__(self, url: str) -> None:
         from kconnect.client.json_post import JsonPost
 
-        try:
+        with refused_as_usage("--on-failure: "):
             self._post = JsonPost(url, connect_timeout_s=_CONNECT_S, timeout_s=_POST_S)
-        except ConfigError as err:
-            raise UsageProblem(f"--on-failure: {err}", hint=err.hint) from err
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Tried again where that may help."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kconnect.errors import ConfigError, TimedOutError, UnreachableError
+from kconnect.errors import NotGivenError, TimedOutError, UnreachableError
 from kconnect.runtime.config.addresses import parse_servers
 from kconnect.runtime.config.reach import hello_of_broker, reach_any
 
@@ -47,12 +47,12 @@ class ClusterAccess:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Errors: ConfigError when it is not given."""
+        """Errors: NotGivenError."""
         return self._required("bootstrap.servers", "--bootstrap-servers")
 
     @property
     def group_id(self) -> str:
-        """The group of the workers. Errors: ConfigError when it is not given."""
+        """The group of the workers. Errors: NotGivenError."""
         return self._required("group.id", "--group-id")
 
     @property
@@ -66,13 +66,13 @@ class ClusterAccess:
         return self.worker.get("exactly.once.source.support", "disabled").strip().lower() in ("preparing", "enabled")
 
     def topic(self, which: InternalTopic) -> str:
-        """The name of one of the topics. Errors: ConfigError when it is not given."""
+        """The name of one of the topics. Errors: NotGivenError."""
         return self._required(which.setting, f"--{which}-topic")
 
     def clients(self, which: InternalTopic | None = None) -> InternalClients:
         """Settings of librdkafka for the clients of one topic, or for none in particular.
 
-        Errors: ConfigError without `bootstrap.servers`, or when a setting is wrong.
+        Errors: NotGivenError without `bootstrap.servers`; ConfigError when a setting is wrong.
         """
         from kconnect.runtime.config.client_config import (
             internal_clients,  # here: a look that is refused needs none of it
@@ -87,7 +87,7 @@ class ClusterAccess:
     def admin_settings(self) -> Mapping[str, str]:
         """Settings of an admin client in Java's names, for requests over our own connections; secrets live in it.
 
-        Errors: ConfigError without `bootstrap.servers`.
+        Errors: NotGivenError without `bootstrap.servers`.
         """
         return {**self.worker, "bootstrap.servers": self.bootstrap_servers, "client.id": self._client_id("admin")}
 
@@ -98,7 +98,7 @@ class ClusterAccess:
     def raise_if_refused(self) -> None:
         """Fail at once if no broker accepts connections, and soon if none answers: the clients would say so much later.
 
-        Errors: UnreachableError; TimedOutError; ConfigError without `bootstrap.servers`.
+        Errors: UnreachableError; TimedOutError; NotGivenError without `bootstrap.servers`.
         """
         within_s = self.timeout_s * _FOR_SILENCE
         protocol = self.worker.get("security.protocol", "").strip().upper()
@@ -119,7 +119,7 @@ class ClusterAccess:
     def _required(self, setting: str, flag: str) -> str:
         value = self.worker.get(setting, "").strip()
         if not value:
-            raise ConfigError(
+            raise NotGivenError(
                 f"{setting} of the cluster is not known",
                 hint=f"Give the worker's file, --worker WORKER.properties, or {flag}.",
             )
