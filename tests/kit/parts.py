@@ -70,9 +70,13 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
     Part(
         name="debezium",
-        about="Debezium and others' plugins from Maven, killed, blocking, in several versions",
+        about="Debezium and others' plugins from Maven: killed, blocking, in several versions, beside Java Connect",
         tests=(
             "system/java/plugins/test_debezium_killed.py",
+            "system/java/plugins/test_iceberg_sink.py",
+            "system/java/plugins/test_java_behind_the_api.py",
+            "system/java/plugins/test_java_blame_beside_java.py",
+            "system/java/plugins/test_java_parity.py",
             "system/java/plugins/test_java_plugins_that_block.py",
             "integration/java/plugins/test_java_third_party.py",
         ),
@@ -87,8 +91,11 @@ PARTS: Final[tuple[Part, ...]] = (
             "integration/runtime/rest/test_rest_fuzz.py",
             "integration/builtin/test_random_transforms_java.py",
             "integration/builtin/test_random_json_java.py",
+            "integration/builtin/test_random_spark_sql.py",
+            "integration/builtin/test_round_trips_outside.py",
+            "integration/runtime/herder/test_status_interleavings.py",
         ),
-        subjects=("kconnect.runtime.rest", "kconnect.builtin"),
+        subjects=("kconnect.runtime.rest", "kconnect.runtime.herder.cluster", "kconnect.builtin"),
     ),
     Part(
         name="images",
@@ -105,9 +112,16 @@ PARTS: Final[tuple[Part, ...]] = (
             "system/runtime/herder/test_mixed_pair.py",
             "system/runtime/pipeline/test_order_of_calls.py",
             "system/worker/test_takeover_java.py",
+            "integration/admin/cluster/test_lag_on_java_workers.py",
             "integration/admin/direct/test_topics_sweep_java.py",
+            "integration/runtime/herder/test_assignor_java.py",
         ),
-        subjects=("kconnect.runtime.herder.group", "kconnect.runtime.herder.decisions", "kconnect.runtime.storage"),
+        subjects=(
+            "kconnect.admin.cluster",
+            "kconnect.runtime.herder.group",
+            "kconnect.runtime.herder.decisions",
+            "kconnect.runtime.storage",
+        ),
     ),
     Part(
         name="mirror",
@@ -125,7 +139,7 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
     Part(
         name="queries",
-        about="tables and queries of Spark: killed, joined, windowed, in other catalogs and stores; a pooler, killed",
+        about="tables, queries and formats of Spark: killed, joined, in other catalogs and stores; a pooler, killed",
         tests=(
             "system/spark/test_query_work.py",
             "system/spark/test_query_tables_killed.py",
@@ -137,8 +151,10 @@ PARTS: Final[tuple[Part, ...]] = (
             "integration/builtin/test_tables_on_s3.py",
             "integration/spark/test_query_batches.py",
             "integration/spark/test_query_checkpoint.py",
+            "integration/spark/test_spark_format.py",
         ),
         subjects=(
+            "kconnect.spark.datasource",
             "kconnect.spark.query",
             "kconnect.builtin.connectors.tables",
             "kconnect.builtin.connectors.sql.sql_session",
