@@ -19,10 +19,9 @@ import pytest
 
 from kconnect.api import DataError
 from kconnect.api.columns import values_of
-from kconnect.builtin.connectors.objects.csv_rows import CsvForm, CsvLines
+from kconnect.builtin.connectors.objects.csv_text import CsvForm
 from kconnect.builtin.connectors.objects.object_formats import compressed, compression_of, format_of
 from kconnect.builtin.connectors.objects.object_readers import Reading, Rows, read_rows
-from kconnect.builtin.connectors.objects.object_text import Utf8Stream
 from kconnect.builtin.types.fitting import as_mapping
 
 ROWS = 25
@@ -62,7 +61,7 @@ BODIES: dict[str, Callable[[], bytes]] = {
 }
 
 
-def fail(row: int, held: Any, error: Exception) -> None:
+def fail(row: int, held: Any, error: Exception, line: int | None = None) -> None:
     raise AssertionError(f"row {row}: {held!r}: {error}")
 
 
@@ -210,7 +209,7 @@ def test_a_json_document_that_is_no_list_is_one_row_and_long_numbers_keep_their_
 def test_a_csv_row_with_other_columns_is_reported_and_the_numbers_behind_it_stay() -> None:
     broken: list[tuple[int, Any]] = []
     body = b'a,b\n1,"x\ny"\n3\n4,\n5,""\n'
-    found = read(body, "csv", broken=lambda row, held, _: broken.append((row, held)))
+    found = read(body, "csv", broken=lambda row, held, *_: broken.append((row, held)))
     assert plain(found) == [(1, {"a": 1, "b": "x\ny"}), (3, {"a": 4, "b": None}), (4, {"a": 5, "b": ""})]
     assert broken == [(2, "3")]
     rest = read(body, "csv", broken=lambda *_: None, row=3)
@@ -283,7 +282,7 @@ def test_csv_without_names_of_texts_only_and_of_nothing() -> None:
 def test_a_value_of_another_type_late_in_a_csv_is_the_error_of_its_row() -> None:
     body = b"a,b\n" + b"1,x\n" * (1 << 19) + b"01,y\n2,z\n3\n4,w\n"
     broken: list[tuple[int, str]] = []
-    found = read(body, "csv", broken=lambda row, held, error: broken.append((row, f"{held}: {error}")))
+    found = read(body, "csv", broken=lambda row, held, error, _: broken.append((row, f"{held}: {error}")))
     last = (1 << 19) + 4
     assert found[-1].row == last
     assert plain(found[-1:])[-2:] == [(last - 2, {"a": 2, "b": "z"}), (last, {"a": 4, "b": "w"})]
@@ -327,13 +326,6 @@ def test_csv_of_any_form_is_read_as_it_was_meant() -> None:
     assert found == [(1, {"a": "it's", "b": "x|y"})]
     found = plain(read(b'a,b\n5" pipe,"x\n', "csv", csv=CsvForm(quote="")))
     assert found == [(1, {"a": '5" pipe', "b": '"x'})]
-
-
-def test_lines_of_rows_are_counted_over_values_of_several_lines_and_blank_ones() -> None:
-    body = b'a,b\n1,"x\ny"\n\n2,z\n3\n'
-    lines = CsvLines(Utf8Stream(io.BytesIO(body), "utf-8"), CsvForm())
-    assert [lines.line_of(row) for row in (1, 3, 3, 4)] == [2, 6, 6, None]
-    assert CsvLines(Utf8Stream(io.BytesIO(b"1;2\n3;4"), "utf-8"), CsvForm(delimiter=";", header=False)).line_of(2) == 2
 
 
 TEXTS = "id,name\n1,Jürgen\n2,Zoë €\n"
@@ -381,7 +373,7 @@ def test_bytes_of_no_character_are_the_error_of_their_row_with_their_position(
     body, broken = bodies[format_], list[tuple[int, str]]()
     first = 0 if format_ == "csv" else 1
 
-    def tell(row: int, held: Any, error: Exception) -> None:
+    def tell(row: int, held: Any, error: Exception, line: int | None = None) -> None:
         broken.append((row - first, str(error)))
 
     found = plain(read(body, format_, broken=tell, json_schema=json_schema, encoding=chosen))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,29 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
 from kconnect.api.wording import pluralize
+from kconnect.builtin.connectors.objects.csv_text import CsvForm, RowBlock, RowBlocks, count_lines
 from kconnect.builtin.connectors.objects.object_text import MARK, Utf8Stream, misread, without_marks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK_BYTES = 1 << 20
-Broken = Callable[[int, Any, Exception], None]
+Broken = Callable[[int, Any, Exception, int], None]
+"""Reported of the number of a row, what it holds, what is wrong, and the line that it begins in."""
 ENCODING_SETTING = "object.encoding"
 INFER, STRING = "infer", "string"
 _HINT = "csv.types=string reads each column as text."
-
-
-@dataclass(frozen=True, slots=True)
-class CsvForm:
-    """How CSV is written. `names`: of the columns, instead of the header's; without `infers` all are texts."""
-
-    delimiter: str = ","
-    quote: str = '"'
-    escape: str = ""
-    nulls: tuple[str, ...] = ()
-    header: bool = True
-    names: tuple[str, ...] = ()
-    infers: bool = True
 
 
 def csv_form(config: Mapping[str, Any]) -> CsvForm:
@@ -64,76 +52,85 @@ class CsvBlock:
 class CsvRows:
     """The rows behind `row` of one object. Those that do not fit are reported to `broken`, in order.
 
-    `content` gives the object's text from its beginning, each time it is called. `holds_last`: the last row is left out
-    if no line end is behind it. Errors: DataError for what is no CSV.
+    `text` is the object's from its beginning. `holds_last`: the last row is left out if no line end is behind it.
+    Errors: DataError for what is no CSV.
     """
 
-    def __init__(
-        self, content: Callable[[], Utf8Stream], form: CsvForm, broken: Broken, row: int, *, holds_last: bool = False
-    ) -> None:
-        self._content, self._form, self._broken = content, form, broken
-        self._row, self._holds_last = row, holds_last
+    def __init__(self, text: Utf8Stream, form: CsvForm, broken: Broken, row: int, *, holds_last: bool = False) -> None:
+        self._text, self._form, self._broken = text, form, broken
+        self._blocks = RowBlocks(text, form, holds_last=holds_last)
+        self._row = row
         self.reached = row
         """The last row that was read, whatever became of it."""
-        self._left_out: list[tuple[int, str, DataError]] = []  # of what pyarrow has parsed
+        self._names = list(form.names)
+        self._types: pa.Schema | None = None
 
     def __iter__(self) -> Iterator[CsvBlock]:
         import pyarrow as pa
 
-        try:
-            yield from self._blocks()
-        except pa.ArrowInvalid as err:
-            if "Empty CSV file" in str(err):
-                return
-            raise DataError(f"{err}") from err
-
-    def _blocks(self) -> Iterator[CsvBlock]:
-        names = self._names()
-        if self._row:
-            first = next(iter(self._opened(names, 0, lambda _: "skip", self._content())), None)
-            types = self._types(first) if first is not None else None
-        else:
-            types = None
-        text = self._content()
-        ahead: CsvBlock | None = None
-        for batch in self._opened(names, self._row, self._invalid, text):
-            if len(batch):
-                if types is None:
-                    types = self._types(batch)
-                if ahead is not None:
-                    yield from self._typed(ahead, types, text)
-                ahead = CsvBlock(_without(self._row, len(batch), [number for number, *_ in self._left_out]), batch)
-                self._row = ahead.rows[-1]
-        if self._holds_last and text.last not in (b"\n", b""):
-            ahead = self._without_last(ahead)
-        if ahead is not None and types is not None:
-            yield from self._typed(ahead, types, text)
-        self._tell([], None, text)
-
-    def _without_last(self, ahead: CsvBlock | None) -> CsvBlock | None:
-        if self._left_out and (ahead is None or self._left_out[-1][0] > ahead.rows[-1]):
-            del self._left_out[-1]
-            return ahead
-        if ahead is None or len(ahead.rows) == 1:
-            return None
-        return CsvBlock(ahead.rows[:-1], ahead.table.slice(0, len(ahead.table) - 1))
+        behind, has_header = 0, self._form.header
+        for block in self._blocks:
+            if has_header:
+                header = _taken_header(block)
+                if header is None:
+                    continue
+                has_header = False
+                self._names = self._names or self._names_of(header)
+            try:
+                parsed = self._parsed(block, behind)
+            except pa.ArrowInvalid as err:
+                raise DataError(f"{err}") from err
+            behind = parsed.last
+            if behind > self._row:
+                yield from self._typed(parsed)
 
     # --- what pyarrow reads ---
 
-    def _opened(self, names: list[str], skip: int, handler: Any, text: Utf8Stream) -> pa.RecordBatchReader:
+    def _names_of(self, row: bytes) -> list[str]:
+        names: list[str] = self._table(row, None, None).schema.names
+        for name in names:
+            if MARK in name:
+                raise misread(name, self._text.encoding, ENCODING_SETTING) or AssertionError
+        return names
+
+    def _parsed(self, block: RowBlock, behind: int) -> _Parsed:
+        """The rows of a block, whose first is behind this number."""
+        row = next((row for piece in block.pieces for _, row in block.grammar.rows(piece)), None)
+        if row is None:  # no row is whole
+            left_out = [_LeftOut(number, one.held, one.error) for number, one in enumerate(block.broken, behind + 1)]
+            return _Parsed(block, behind, behind + len(left_out), [], None, left_out)
+        if not self._names:
+            self._names = [f"f{place}" for place in range(self._table(row, [], None).num_columns)]
+        stand_in = self._form.delimiter * len(self._names) + MARK  # it has a column too many
+        broken, left_out = iter(block.broken), []
+
+        def leave_out(found: Any) -> str:  # pyarrow.csv.InvalidRow
+            if found.text == stand_in and (one := next(broken, None)) is not None:
+                left_out.append(_LeftOut(behind + found.number, one.held, one.error))
+                return "skip"
+            problem = f"it has {pluralize(found.actual_columns, 'column')} instead of {found.expected_columns}"
+            left_out.append(_LeftOut(behind + found.number, found.text, DataError(problem)))
+            return "skip"
+
+        table = self._table(block.text(f"{stand_in}\n".encode()), self._names, leave_out)
+        if self._types is None and len(table):
+            self._types = self._types_of(table)
+        numbers = _without(behind, len(table), [one.row for one in left_out])
+        return _Parsed(block, behind, behind + len(table) + len(left_out), numbers, table, left_out)
+
+    def _table(self, text: bytes, names: list[str] | None, handler: Any) -> pa.RecordBatch:
+        """The columns as texts. `names`: empty to have none, None where the text begins with them."""
         import pyarrow as pa
         import pyarrow.csv as pc
 
         form = self._form
-        return pc.open_csv(
-            text,
+        table = pc.read_csv(
+            pa.BufferReader(text),
             read_options=pc.ReadOptions(
                 use_threads=False,
-                block_size=BLOCK_BYTES,
-                skip_rows_after_names=skip,
-                autogenerate_column_names=not form.header and not form.names,
-                column_names=list(form.names) or None,
-                skip_rows=int(form.header and bool(form.names)),
+                block_size=len(text) + 1,
+                autogenerate_column_names=names == [],
+                column_names=names or None,
             ),
             parse_options=pc.ParseOptions(
                 delimiter=form.delimiter,
@@ -145,66 +142,90 @@ class CsvRows:
             ),
             convert_options=pc.ConvertOptions(
                 check_utf8=False,
-                column_types=dict.fromkeys(names, pa.string()),
+                column_types=dict.fromkeys(names or [], pa.string()),
                 null_values=["", *form.nulls],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
         )
-
-    def _names(self) -> list[str]:
-        text = self._content()
-        names: list[str] = self._opened([], 0, lambda _: "skip", text).schema.names
-        for name in names:
-            if MARK in name:
-                raise misread(name, text.encoding, ENCODING_SETTING) or AssertionError
-        return names
-
-    def _invalid(self, found: Any) -> str:  # pyarrow.csv.InvalidRow
-        number = (found.number or 0) - int(self._form.header)
-        problem = f"it has {pluralize(found.actual_columns, 'column')} instead of {found.expected_columns}"
-        self._left_out.append((number, found.text, DataError(problem)))
-        return "skip"
+        batches = table.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
 
     # --- types ---
 
-    def _types(self, first: pa.RecordBatch) -> pa.Schema:
+    def _types_of(self, first: pa.RecordBatch) -> pa.Schema:
         """The columns' types by the rows of the object's first block."""
         import pyarrow as pa
 
         pairs = zip(_distinct(first.schema.names), first.columns, strict=True)
         return pa.schema([(name, inferred(column) if self._form.infers else pa.string()) for name, column in pairs])
 
-    def _typed(self, block: CsvBlock, types: pa.Schema, text: Utf8Stream) -> Iterator[CsvBlock]:
+    def _typed(self, parsed: _Parsed) -> Iterator[CsvBlock]:
+        """The rows of a block that are behind `row`."""
         import pyarrow as pa
 
+        done = bisect_right(parsed.rows, self._row)
+        rows = parsed.rows[done:]
+        left_out = [one for one in parsed.left_out if one.row > self._row]
+        if parsed.table is None or self._types is None or not rows:
+            self._tell(left_out, parsed)
+            return
         bad: dict[int, DataError] = {}
-        columns = []
-        for field, column in zip(types, block.table.columns, strict=True):
-            if text.has_misread:
-                _note_misread(column, text.encoding, bad)
+        columns, given = [], parsed.table.slice(done)
+        for field, column in zip(self._types, given.columns, strict=True):
+            if self._text.has_misread:
+                _note_misread(column, self._text.encoding, bad)
             made, misfits = typed(column, field.type, field.name)
             for row, error in misfits.items():
                 bad.setdefault(row, error)
             columns.append(made)
-        self._tell([(block.rows[row], _shown_row(block.table, row), error) for row, error in bad.items()], block, text)
-        table = pa.RecordBatch.from_arrays(columns, schema=types)
-        rows = block.rows
+        left_out += [_LeftOut(rows[row], _shown_row(given, row), error) for row, error in bad.items()]
+        self._tell(left_out, parsed)
+        table = pa.RecordBatch.from_arrays(columns, schema=self._types)
         if bad:
             kept = [row for row in range(len(rows)) if row not in bad]
             table, rows = table.take(pa.array(kept, pa.int64())), [rows[row] for row in kept]
         if rows:
             yield CsvBlock(rows, table)
 
-    def _tell(self, bad: list[tuple[int, str, DataError]], block: CsvBlock | None, text: Utf8Stream) -> None:
-        """Tell of the rows of a block, and of those among them that had another number of columns."""
-        end = None if block is None else block.rows[-1]
-        before = [one for one in self._left_out if end is None or one[0] <= end]
-        self._left_out = self._left_out[len(before) :]
-        self.reached = max(self.reached, end or 0, *(number for number, *_ in before))
-        for number, held, error in sorted([*bad, *before], key=lambda one: one[0]):
-            why = misread(held, text.encoding, ENCODING_SETTING) if text.has_misread else None
-            self._broken(number, without_marks(held) if text.has_misread else held, why or error)
+    def _tell(self, left_out: list[_LeftOut], parsed: _Parsed) -> None:
+        self.reached = parsed.last
+        for one in sorted(left_out, key=lambda one: one.row):
+            held, error = one.held, one.error
+            if self._text.has_misread:
+                error = misread(held, self._text.encoding, ENCODING_SETTING) or error
+                held = without_marks(held)
+            self._broken(one.row, held, error, parsed.block.lines[one.row - parsed.behind - 1])
+
+
+@dataclass(frozen=True, slots=True)
+class _LeftOut:
+    row: int
+    held: str
+    error: DataError
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """A block with its rows as columns of texts. Their numbers are `rows`; all of the block are behind `behind`."""
+
+    block: RowBlock
+    behind: int
+    last: int
+    rows: list[int]
+    table: pa.RecordBatch | None
+    left_out: list[_LeftOut]
+
+
+def _taken_header(block: RowBlock) -> bytes | None:
+    """The first row, which is taken out of the block; None if that has none. Errors: DataError if it is broken."""
+    for blanks, row in block.grammar.rows(block.pieces[0]):
+        block.pieces[0] = block.pieces[0][len(blanks) + len(row) :]
+        block.line += count_lines(blanks) + count_lines(row)
+        return row
+    for one in block.broken:
+        raise DataError(f"Line {one.line}, which names the columns: {one.error}", hint=one.error.hint)
+    return None
 
 
 def _distinct(names: list[str]) -> list[str]:
@@ -217,41 +238,6 @@ def _distinct(names: list[str]) -> list[str]:
             made = f"{name or f'f{place}'}_{number}"
         found[made] = None
     return list(found)
-
-
-class CsvLines:
-    """In which line of an object a row begins, for messages. Rows are asked for in order; each line is read once."""
-
-    def __init__(self, text: Utf8Stream, form: CsvForm) -> None:
-        self._rows = csv.reader(
-            _text_lines(text),
-            delimiter=form.delimiter,
-            quotechar=form.quote or None,
-            quoting=csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE,
-            escapechar=form.escape or None,
-        )
-        self._row = -1 if form.header else 0
-        self._begins = 0
-
-    def line_of(self, row: int) -> int | None:
-        """The first is 1; None where the two readers do not agree on what a row is."""
-        try:
-            while self._row < row:
-                self._begins = self._rows.line_num + 1
-                if next(self._rows):  # blank lines are no rows
-                    self._row += 1
-        except (csv.Error, StopIteration):
-            return None
-        return self._begins if self._row == row else None
-
-
-def _text_lines(text: Utf8Stream) -> Iterator[str]:
-    rest = ""
-    while block := text.read(BLOCK_BYTES):
-        *lines, rest = (rest + block.decode(errors="replace")).split("\n")
-        yield from (f"{line}\n" for line in lines)
-    if rest:
-        yield rest
 
 
 def inferred(column: pa.Array) -> pa.DataType:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.api import DataError, Schema
 from kconnect.builtin.connectors.arrow_schemas import column_with, schema_of
 from kconnect.builtin.connectors.file_tail import LINE_END, split_lines
 from kconnect.builtin.connectors.objects.avro_types import arrow_fields
-from kconnect.builtin.connectors.objects.csv_rows import ENCODING_SETTING, CsvForm, CsvRows
+from kconnect.builtin.connectors.objects.csv_rows import ENCODING_SETTING, CsvRows
+from kconnect.builtin.connectors.objects.csv_text import CsvForm
 from kconnect.builtin.connectors.objects.json_rows import JsonColumns, JsonRows, parsed_exactly
 from kconnect.builtin.connectors.objects.object_formats import decompressed
 from kconnect.builtin.connectors.objects.object_text import (
@@ -30,8 +31,15 @@ from kconnect.builtin.connectors.objects.object_text import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Broken = Callable[[int, Any, Exception], None]
-"""Reported of the number of a row that cannot be read (the first is 1), what it holds as far as known, and why."""
+
+class Broken(Protocol):
+    """Reported of a row that cannot be read: its number (the first is 1), what it holds as far as known, and why.
+
+    `line` is that where it begins, if this is another number.
+    """
+
+    def __call__(self, row: int, held: Any, error: Exception, line: int | None = None, /) -> None: ...
+
 
 # 100 B lines cost 0.16 us each in blocks of 1 MiB and 0.48 us in a twentieth of it (FileStreamSourceTask)
 _BLOCK_BYTES = 1 << 20
@@ -194,11 +202,9 @@ def _json_document(reading: Reading) -> Iterator[Rows]:
 
 
 def _csv(reading: Reading) -> Iterator[Rows]:
-    def content() -> Utf8Stream:
-        return Utf8Stream(decompressed(reading.file, reading.compression), reading.encoding)
-
     schema: Schema | None = None
-    rows = CsvRows(content, reading.csv, reading.broken, reading.row, holds_last=reading.holds_last)
+    text = Utf8Stream(decompressed(reading.file, reading.compression), reading.encoding)
+    rows = CsvRows(text, reading.csv, reading.broken, reading.row, holds_last=reading.holds_last)
     for block in rows:
         if schema is None:
             schema = schema_of(block.table.schema)

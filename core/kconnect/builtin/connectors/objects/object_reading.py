@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, Schema, SchemaBuilder, SourceRecord
-from kconnect.builtin.connectors.objects.csv_rows import CsvForm, CsvLines, csv_form, delimiter_of
+from kconnect.builtin.connectors.objects.csv_rows import csv_form, delimiter_of
+from kconnect.builtin.connectors.objects.csv_text import CsvForm
 from kconnect.builtin.connectors.objects.json_rows import are_lines
 from kconnect.builtin.connectors.objects.object_formats import (
     AUTO,
@@ -96,13 +97,10 @@ class OpenObject:
         form = settings.csv
         self._csv = form if form.delimiter else replace(form, delimiter=delimiter_of(place.path))
         self._rows: Iterator[Rows] = self._read()
-        self._store = store
-        self._again: io.BufferedIOBase | None = None  # open a second time, for the lines of messages
-        self._lines: CsvLines | None = None
         self._ahead: Rows | None = None
         self._has_begun = False
         self._failure: Exception | None = None
-        self._broken: list[tuple[int, Any, Exception]] = []  # of the block that is read ahead
+        self._broken: list[tuple[int, Any, Exception, int | None]] = []  # of the block that is read ahead
         self.has_given_up = False
 
     def next_rows(self) -> Rows | None:
@@ -128,8 +126,8 @@ class OpenObject:
             if rows is None:
                 self.place = self._end_of(self.place)
         self.has_given_up = bool(broken)
-        for row, held, error in broken:
-            self._give_up(row, held, error)
+        for row, held, error, line in broken:
+            self._give_up(row, held, error, line)
         return rows
 
     def polled(self, rows: Rows, topic: str) -> RecordBatch | list[SourceRecord]:
@@ -155,14 +153,6 @@ class OpenObject:
 
     def close(self) -> None:
         self._file.close()
-        if self._again is not None:
-            self._again.close()
-
-    def _line_of(self, row: int) -> int | None:
-        if self._lines is None:
-            self._again = self._store.open(self.place.path)
-            self._lines = CsvLines(self._text(self._again), self._csv)
-        return self._lines.line_of(row)
 
     def _end_of(self, place: Place) -> Place:
         """The place behind all that was read, rows that were given up among it.
@@ -220,7 +210,7 @@ class OpenObject:
             file=self._file,
             format=self._format,
             compression=self._compression,
-            broken=lambda *found: self._broken.append(found),
+            broken=lambda row, held, error, line=None: self._broken.append((row, held, error, line)),
             row=self.place.row,
             position=self.place.position,
             json_schema=settings.json_schema,
@@ -247,13 +237,12 @@ class OpenObject:
             text = f"{self.place.path} cannot be read: {type(err).__name__}: {err}"
             raise DataError(text, hint=_LEAVE_OUT) from err
 
-    def _give_up(self, row: int, held: Any, error: Exception) -> None:
+    def _give_up(self, row: int, held: Any, error: Exception, line: int | None) -> None:
         """Give up one row; the others of the object are read. Errors: what fails the task, if it is not tolerated."""
         text = held.decode(errors="replace") if isinstance(held, bytes) else str(held)
         offset = replace(self.place, row=row, position=-1).offset()
         record = SourceRecord(partition_of(self.place.path), offset, self._topic, text)
         shown = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + ".."
-        line = self._line_of(row) if self._format == "csv" else None
         where = f"{'Line' if self._format in ('lines', 'jsonl') else 'Row'} {row}" + (f" (line {line})" if line else "")
         hint = error.hint if isinstance(error, DataError) else None
         reported = DataError(

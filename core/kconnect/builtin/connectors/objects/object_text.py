@@ -56,7 +56,6 @@ class Utf8Stream:
         head = content.read(_LONGEST_BOM)
         self.encoding, skipped = encoding_of(head, chosen)
         self.has_misread = False
-        self.last = b""
         self._content = content
         self._decoder = codecs.getincrementaldecoder(self.encoding)()
         self._at = skipped  # of the next byte that the decoder gets
@@ -74,7 +73,6 @@ class Utf8Stream:
                 break
             self._ready += self._decoded(block, is_last=not block)
         given, self._ready = (self._ready, b"") if size < 0 else (self._ready[:size], self._ready[size:])
-        self.last = given[-1:] or self.last
         return given
 
     def readable(self) -> bool:
