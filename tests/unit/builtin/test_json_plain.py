@@ -48,6 +48,14 @@ def test_an_ordinary_value_goes_the_short_way() -> None:
     assert made is not None
 
 
+def test_a_value_with_floats_that_only_java_spells_so_goes_the_short_way() -> None:
+    value = {"at": 1790000000.25, "in": [{"least": 5e-324, "none": float("nan")}, -1e300, 1e7, 1e-5, float("inf")]}
+    made = plain_json(value)
+    numbers = b'{"least":4.9E-324,"none":"NaN"},-1.0E300,1.0E7,1.0E-5,"Infinity"'
+    assert made == b'{"at":1.79000000025E9,"in":[' + numbers + b"]}"
+    assert made == WRITER.value(None, value).encode()
+
+
 @pytest.mark.parametrize("text", ["\x1b[0m", "\\u001b", "\\\x1b", "\U0001f600 and é", "\x7f", "ÿ\U0010ffff\n"])
 def test_characters_are_spelled_as_in_java(text: str) -> None:
     for value in (text, {text: [text, "x"]}):
@@ -111,11 +119,7 @@ def test_a_column_that_orjson_would_write_otherwise_is_left_to_the_writer(column
 @pytest.mark.parametrize(
     "value",
     [
-        {"f": float("nan")},
-        {"f": float("inf")},
-        {"f": 1e7},
-        {"f": 1e-5},
-        {"n": 1 << 64},
+        {"n": 1 << 64, "f": 1e7},
         {"s": "\ud800"},
         {"b": b"x"},
         {1: "x"},

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kconnect.api.plain_columns import plain_values
-from kconnect.api.plain_values import LEAST_SHORT, MOST_SHORT, is_plain
+from kconnect.api.plain_values import LEAST_SHORT, MOST_SHORT, SIMPLE, is_plain, is_short
 from kconnect.builtin.converters.json_columns import FOUR_BYTE_LEADS, SEPARATOR
+from kconnect.java.compat.jackson import write_double
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,13 +21,32 @@ def plain_json(value: Any) -> bytes | None:
 
     Measured, a dict of four fields: 0.9 us, by JsonWriter 2.4 us.
     """
-    if not is_plain(value):
-        return None
     try:
-        raw = orjson.dumps(value)
-    except orjson.JSONEncodeError:  # numbers beyond 64 bits, lone surrogates, deep nests
+        raw = orjson.dumps(value if is_plain(value) else _with_javas_floats(value))
+    except (orjson.JSONEncodeError, _NotPlainError):  # numbers beyond 64 bits, lone surrogates, deep nests
         return None
     return as_jackson_spells(b"%b" % raw)  # orjson leaves its 1 KB buffer behind each short text: 1.5 us a record kept
+
+
+class _NotPlainError(Exception):
+    """A value has a type that JSON does not have."""
+
+
+def _with_javas_floats(value: Any) -> Any:
+    """The value with the texts of those floats that Java spells in its own way: 1.79E9, "NaN". Errors: _NotPlainError.
+
+    Measured, a record of a log with seconds since 1970: 9.7 us, by JsonWriter 14.6, on a busy machine.
+    """
+    kind = type(value)
+    if kind in SIMPLE:
+        return value
+    if kind is float:
+        return value if is_short(value) else orjson.Fragment(write_double(value))
+    if kind is list:
+        return [_with_javas_floats(item) for item in value]
+    if kind is dict and all(type(name) is str for name in value):
+        return {name: item if type(item) in SIMPLE else _with_javas_floats(item) for name, item in value.items()}
+    raise _NotPlainError
 
 
 def plain_json_texts(column: pa.Array) -> list[bytes | None] | None:
