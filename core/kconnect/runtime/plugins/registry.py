@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
 from kconnect.api import Connector, Converter, HeaderConverter, Predicate, Transformation
+from kconnect.api.config_parse import java_trim
 from kconnect.errors import ConfigError
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
@@ -202,7 +203,7 @@ class PluginRegistry:
 
         Errors: ConfigError for a short name of several, and for a class that Java cannot load.
         """
-        found: list[type[Any]] = self._of_java(name.strip(), base, None, None)
+        found: list[type[Any]] = self._of_java(java_trim(name), base, None, None)
         if len(found) > 1:
             raise several_plugins(name, base, [(self.java_name(match), match) for match in found])
         return found[0] if found else None
@@ -213,7 +214,7 @@ class PluginRegistry:
         None if there is no such class, as for the name of a Java class. Errors: ConfigError if it is not a `base`, or
         if its module cannot be imported.
         """
-        found = next(python_class(name.strip()), None)
+        found = next(python_class(java_trim(name)), None)
         if found is not None and not issubclass(found, base):
             raise ConfigError(f"{name} is not a {base.__name__}.", hint=f"Extend kconnect.api.{base.__name__}.")
         return found
@@ -232,7 +233,7 @@ class PluginRegistry:
     def _of_any_kind(self, name: str, version: str | None) -> type[Any]:
         for base in (Converter, Transformation, Predicate, HeaderConverter):
             with suppress(ConfigError):  # several of this kind
-                found, _ = self._match(name.strip(), base, _span(version), None)
+                found, _ = self._match(java_trim(name), base, _span(version), None)
                 if found is not None:
                     return found
         return self.connector_class(name, version)
@@ -261,7 +262,7 @@ class PluginRegistry:
 
         Imports and starts nothing, as a setting's value may be anything that Python can import.
         """
-        name = name.strip().removeprefix("java:").replace(":", ".")
+        name = java_trim(name).removeprefix("java:").replace(":", ".")
         if name in _JAVA_NAMES:
             return _JAVA_NAMES[name]
         names = self._names
@@ -328,7 +329,7 @@ class PluginRegistry:
     def _class(
         self, name: str, base: type, version: str | None = None, beside: type[Any] | None = None
     ) -> Any:  # the subclass of base that the callers promise
-        name = name.strip()
+        name = java_trim(name)
         key = (name, base, version, getattr(beside, "folder", None))
         found = self._found.get(key)
         if found is None:

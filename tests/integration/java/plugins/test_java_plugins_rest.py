@@ -27,6 +27,7 @@ _POSTGRES = "io.debezium.connector.postgresql.PostgresConnector"
 _STRING = "org.apache.kafka.connect.storage.StringConverter"
 _WORKER = {"key.converter": _STRING, "value.converter": _STRING}
 _OWN = ("found.", "io.debezium.")
+_CONVERTERS = ("value.converter", "header.converter")
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,9 @@ def random_config(random: Random) -> dict[str, str]:
     """A connector's config with what may be missing, wrong or of another version."""
     versions = ("1.0.0", "2.5.0", "3.1.0", "[1,3)", "(2,)", "latest", "9.9")
     config = {"name": "r", "connector.class": random.choice((_TICKER, "Ticker")), "transforms": "a"}
-    config["transforms.a.type"] = random.choice(("found.Found$Stamp", "found.Found$Stamp", "found.Found$Always"))
+    config["transforms.a.type"] = random.choice(
+        (*("found.Found$Stamp", "found.Found$Stamp", "found.Found$Always"), "Words", "DropHeaders")
+    )
     for key, values in {
         "topic": ("t",),
         "count": ("1", "9", "0", "x", ""),
@@ -141,7 +144,8 @@ def random_config(random: Random) -> dict[str, str]:
         "connector.plugin.version": versions,
         "transforms.a.plugin.version": versions,
         "transforms.a.ink": ("blue",),
-        "value.converter": ("found.Found$Words", _STRING),
+        "value.converter": ("found.Found$Words", _STRING, "Words", "Json", "Stamp", "\xa0Words", ""),
+        "header.converter": (_STRING, "String", "DropHeaders", "nobody"),
         "value.converter.plugin.version": ("1.0.0", "[2,3)", "9.9"),
         "tasks.max": ("1", "0", "many"),
     }.items():
@@ -158,9 +162,15 @@ def values_of(infos: Mapping[str, Any]) -> dict[str, Any]:
     for info in infos["configs"]:
         value = info["value"]
         name = str(value["name"])
-        if name in ("topic", "count", "made.by", "secret", "connector.class", "tasks.max") or name.startswith(
-            ("transforms.", "connector.plugin", "value.converter.plugin")
-        ):
+        if name in (
+            "topic",
+            "count",
+            "made.by",
+            "secret",
+            "connector.class",
+            "tasks.max",
+            *_CONVERTERS,
+        ) or name.startswith(("transforms.", "connector.plugin", "value.converter.plugin")):
             found[name] = {key: value[key] for key in ("value", "errors", "visible")}
             if name.endswith(".plugin.version") or name == "secret":
                 found[name]["recommended_values"] = value["recommended_values"]

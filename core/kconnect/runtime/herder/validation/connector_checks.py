@@ -49,7 +49,9 @@ from kconnect.runtime.herder.validation.plugin_keys import (
     any_plugin,
     enriched,
     instance_of,
+    refusing_other_kinds,
     suggest_nearest,
+    with_full_names,
 )
 
 log = logging.getLogger(__name__)
@@ -162,6 +164,7 @@ class ConnectorValidator:
         table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, props, self.plugins, self.worker, described)
         values = table.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
         suggest_nearest(values.values(), props, self.plugins)
+        with_full_names(values.values(), self.plugins)
         for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
         own_problems = (
@@ -267,7 +270,9 @@ class ConnectorValidator:
         try:
             self.plugins.require_version(connector, wanted)
         except ConfigError as err:
-            values = CONNECTOR_CONFIG.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
+            table = refusing_other_kinds(CONNECTOR_CONFIG, self.plugins)
+            values = table.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
+            with_full_names(values.values(), self.plugins)
             for key in ("connector.class", _VERSION):
                 values[key].add_error_message(str(err))
             values[_VERSION].recommended_values = list(self.plugins.versions(type(connector)))

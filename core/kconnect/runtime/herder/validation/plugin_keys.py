@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from kconnect.api.config_key import NO_DEFAULT, ConfigKey, ConfigValue
-from kconnect.api.config_parse import parse_type
+from kconnect.api.config_parse import java_trim, parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError, ConnectError, NotFoundError
 
@@ -52,6 +53,10 @@ class PluginFinder(Protocol):
     def transformation(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Any]: ...
     def predicate(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Any]: ...
     def any_plugin(self, name: str, version: str | None = None) -> type[Any]: ...
+    def java_name(self, plugin_class: type) -> str:
+        """The full name of a plugin's class, as REST has it."""
+        ...
+
     def versions(self, plugin_class: type) -> list[str]:
         """The installed versions of a plugin, oldest first."""
         ...
@@ -82,9 +87,23 @@ def enriched(
     for plugin in described:
         names.setdefault(plugin.type, {})[plugin.class_name] = None
     offered = {kind: tuple(found) for kind, found in names.items()}
-    table = _with_plugin_defaults(base, props, plugins, worker, offered)
+    table = _with_plugin_defaults(refusing_other_kinds(base, plugins), props, plugins, worker, offered)
     _add(table, _Kind("Transformation", "transforms", "Transforms", plugins.transformation), props, plugins, offered)
     _add(table, _Kind("Predicate", "predicates", "Predicates", plugins.predicate), props, plugins, offered)
+    return table
+
+
+def refusing_other_kinds(base: ConfigDef, plugins: PluginFinder) -> ConfigDef:
+    """The same table, whose converters have to be classes of their kind."""
+    table = ConfigDef()
+    for key in base.config_keys.values():
+        match key.name:
+            case "key.converter" | "value.converter":
+                key = replace(key, validator=_OfKind("Converter", plugins.converter, str(key.validator), plugins))
+            case "header.converter":
+                find = plugins.header_converter
+                key = replace(key, validator=_OfKind("HeaderConverter", find, str(key.validator), plugins))
+        table.define_key(key)
     return table
 
 
@@ -104,13 +123,32 @@ def suggest_nearest(values: Iterable[ConfigValue], props: Mapping[str, str | Non
     Differs: Java only reports that the class could not be found, as ours does if no name is similar.
     """
     for value in values:
-        kind = next((kind for pattern, kind in _KIND_OF if pattern.fullmatch(value.name)), None)
+        kind = _kind_of(value.name)
         if kind is None:
             continue
         for index, message in enumerate(value.error_messages):
             close = plugins.nearest(props.get(value.name) or "", kind) if message.endswith(_NOT_FOUND) else []
             if close:
                 value.error_messages[index] = f"{message} Did you mean {' or '.join(close)}?"
+
+
+def with_full_names(values: Iterable[ConfigValue], plugins: PluginFinder) -> None:
+    """Report the whole name of each plugin where a setting has a short one; what is not found stays as it is.
+
+    Differs: `java:` before a name stays, for it chooses between two classes of this name.
+    """
+    finders = {
+        "converter": plugins.converter,
+        "header_converter": plugins.header_converter,
+        "transformation": plugins.transformation,
+        "predicate": plugins.predicate,
+    }
+    for value in values:
+        kind, name = _kind_of(value.name), value.value
+        if kind is None or not isinstance(name, str) or name.startswith("java:"):
+            continue
+        with suppress(ConfigError, NotFoundError):  # reported already
+            value.value = _full_name(finders[kind], name, plugins)
 
 
 def instance_of(plugin_class: type[Any]) -> Any:
@@ -157,14 +195,12 @@ def _with_plugin_defaults(
                 key = replace(
                     key,
                     default=worker.get(key.name),
-                    validator=_OfKind("Converter", plugins.converter, str(key.validator)),
                     recommender=_Offer(offered.get("converter", ())),
                 )
             case "header.converter":
                 key = replace(
                     key,
                     default=worker.get(key.name, _DEFAULT_HEADER),
-                    validator=_OfKind("HeaderConverter", plugins.header_converter, str(key.validator)),
                     recommender=_Offer(offered.get("header_converter", ())),
                 )
             case name if name.endswith(".plugin.version"):
@@ -186,10 +222,11 @@ def _version_key(
         versions = _versions(plugins, plugins.connector_class, chosen)
         default = versions[-1] if versions else None
     else:
-        chosen = props.get(setting) or worker.get(setting) or _DEFAULT_HEADER
+        given = props.get(setting)
+        chosen = worker.get(setting) or _DEFAULT_HEADER if given is None else given
         find = plugins.header_converter if setting == "header.converter" else plugins.converter
         versions = _versions(plugins, find, chosen)
-        if props.get(setting):
+        if given is not None:
             default = _version(find, chosen, _connector(props, plugins))
         else:
             default = worker.get(key.name) or (versions[-1] if versions else None)
@@ -293,6 +330,20 @@ def _connector(props: Mapping[str, str | None], plugins: PluginFinder) -> type[A
         return None
 
 
+def _full_name(find: Callable[..., type[Any]], name: str, plugins: PluginFinder) -> str:
+    """The name of the class of a kind, or else of any. Errors: ConfigError for none."""
+    try:
+        found = find(name)
+    except (ConfigError, NotFoundError):
+        found = any_plugin(plugins, name)
+    return name if found is type else plugins.java_name(found)
+
+
+def _kind_of(setting: str) -> str | None:
+    """The kind of plugin that a setting names, if it is one."""
+    return next((kind for pattern, kind in _KIND_OF if pattern.fullmatch(setting)), None)
+
+
 def _is_class(plugins: PluginFinder, name: str) -> bool:
     try:
         any_plugin(plugins, name)
@@ -304,7 +355,7 @@ def _is_class(plugins: PluginFinder, name: str) -> bool:
 def _inner_classes(plugins: PluginFinder, name: str) -> list[str]:
     """Plugins whose Java name is an inner class of `name`, such as `HoistField$Key` of `HoistField`."""
     found = {plugin.class_name for plugin in plugins.describe()}
-    return sorted(other for other in found if other.startswith(f"{name.strip()}$"))
+    return sorted(other for other in found if other.startswith(f"{java_trim(name)}$"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +365,7 @@ class _OfKind:
     interface: str
     find: Callable[..., type[Any]]
     text: str
+    plugins: PluginFinder
 
     def ensure_valid(self, name: str, value: Any) -> None:
         if value is None:
@@ -321,7 +373,8 @@ class _OfKind:
         try:
             self.find(value)
         except (ConfigError, NotFoundError) as err:
-            raise ConfigError(f"Class class {value} does not implement the {self.interface} interface") from err
+            other = _full_name(self.find, value, self.plugins)
+            raise ConfigError(f"Class class {other} does not implement the {self.interface} interface") from err
 
     def __str__(self) -> str:
         return self.text
@@ -350,7 +403,7 @@ class _TypeOf:
         inner = _inner_classes(self.plugins, value)
         if inner:
             raise ConfigError(f"This class is abstract and cannot be created. Did you mean {', '.join(inner)}?")
-        _OfKind(self.kind.name, self.kind.find, "").ensure_valid(name, value)
+        _OfKind(self.kind.name, self.kind.find, "", self.plugins).ensure_valid(name, value)
         wanted = self.props.get(f"{prefix}plugin.version")
         try:
             plugin = instance_of(self.kind.find(value, wanted, self.beside))
