@@ -235,7 +235,6 @@ def test_each_column_of_csv_has_a_name_of_its_own(header: bytes, names: list[str
 
 
 _TIMES = pa.timestamp("us", "UTC")
-_LONG = pa.uint64()
 
 
 def _parquet_of(values: list[Any], kind: pa.DataType) -> bytes:
@@ -258,15 +257,6 @@ def test_times_before_1970_are_cut_alike_however_deep_they_lie(kind: pa.DataType
     given, wanted = (datetime.datetime(1969, 12, 31, 23, 59, 59, us, datetime.UTC) for us in (999_999, 999_000))
     body = _parquet_of([nest(given), None], kind)
     assert [as_mapping(value["x"]) for _, value in plain(read(body, "parquet"))] == [nest(wanted), None]
-
-
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [(_LONG, 2**64 - 1), (pa.list_(_LONG), [2**64 - 1]), (pa.struct([("a", _LONG)]), {"a": 2**64 - 1})],
-)
-def test_a_number_beyond_64_bits_is_an_error_however_deep_it_lies(kind: pa.DataType, value: Any) -> None:
-    with pytest.raises(DataError, match=r"Column x.* 18446744073709551615"):
-        read(_parquet_of([value], kind), "parquet")
 
 
 def test_csv_without_names_of_texts_only_and_of_nothing() -> None:

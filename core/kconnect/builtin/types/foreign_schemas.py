@@ -247,6 +247,8 @@ def of_arrow(kind: pa.DataType, place: str = "", *, is_loose: bool = False) -> C
         if getattr(is_, matches)(kind):
             return ColumnType(name)
     if is_.is_decimal(kind):
+        if kind.scale > _MOST_SCALE and kind.precision > MOST_DIGITS:
+            return ColumnType("string")
         return ColumnType("decimal", digits=min(MOST_DIGITS, kind.precision), scale=kind.scale)
     if is_.is_time(kind):
         return ColumnType("time", digits=_DIGITS[kind.unit])
@@ -272,8 +274,12 @@ def _arrow_column(field: pa.Field, place: str, is_loose: bool) -> Column:
     return Column(field.name, made, not (is_loose or field.nullable))
 
 
+# Of a decimal that has more digits than a column: with more, as BigQuery's BIGNUMERIC(76, 38), few numbers before the
+# point would have a place
+_MOST_SCALE: Final = 18
 _DIGITS: Final = {"s": 0, "ms": 3, "us": None, "ns": None}
-# The first that matches counts. What is unsigned takes the next wider type; a column of nothing is one of texts.
+# The first that matches counts. What is unsigned takes the next wider type; a column of nothing is one of texts, and a
+# duration the number that it is in a file of Parquet.
 _ARROW: Final = (
     ("is_boolean", "boolean"),
     ("is_int8", "tinyint"),
@@ -294,6 +300,7 @@ _ARROW: Final = (
     ("is_fixed_size_binary", "binary"),
     ("is_binary_view", "binary"),
     ("is_date", "date"),
+    ("is_duration", "bigint"),
 )
 
 

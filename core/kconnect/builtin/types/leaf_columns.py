@@ -24,6 +24,8 @@ def leaf(column: pa.Array, kind: pa.DataType, *, reads: bool) -> pa.Array | None
             return _as_time(column, kind, reads)
         if pa.types.is_time(column.type) and pa.types.is_integer(kind):
             return column.cast(pa.time32("ms"), safe=not reads).cast(pa.int32()).cast(kind)
+        if pa.types.is_duration(column.type):
+            return column.cast(pa.int64()).cast(kind)
         if pa.types.is_temporal(column.type):  # to a text
             return pa.array([plain(value) for value in column.to_pylist()], kind)
         return _as_plain(column, kind, reads)
@@ -50,6 +52,8 @@ def may_be(old: pa.DataType, new: pa.DataType, *, reads: bool) -> bool:
         return is_text(new) or is_date(new) or (reads and not pa.types.is_duration(new))
     if is_date(old):
         return is_date(new) or (reads and is_text(new))
+    if pa.types.is_duration(old):
+        return bool(pa.types.is_integer(new))
     if pa.types.is_time(old):
         is_int = bool(pa.types.is_integer(new))
         return bool(pa.types.is_time(new)) or is_int or (reads and is_text(new))

@@ -25,7 +25,8 @@ from hypothesis import given, settings
 
 from kconnect.api import Converter, RecordBatch, Schema, SchemaAndValue, SinkRecord, Struct
 from kconnect.api.columns import arrow_type, column_of, values_of
-from kconnect.builtin.connectors.objects.avro_types import arrow_fields, avro_schema
+from kconnect.builtin.connectors.objects.avro_rows import AvroObject
+from kconnect.builtin.connectors.objects.avro_types import avro_schema
 from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.schema_registry.avro.avro_converter import AvroConverter
@@ -117,9 +118,9 @@ def table_of(drawn: Drawn) -> pa.Table:
 def avro_rows(drawn: Drawn, folder: Path) -> list[str]:
     table, content = table_of(drawn), io.BytesIO()
     fastavro.writer(content, avro_schema(table.schema, "R"), table.to_pylist(maps_as_pydicts="strict"))
-    reader = fastavro.reader(io.BytesIO(content.getvalue()))
-    fields, plain = arrow_fields(reader.writer_schema)
-    return drawn.of_table(pa.Table.from_pylist([plain(row) for row in reader], schema=fields))
+    found = AvroObject(io.BytesIO(content.getvalue()))
+    rows = [row for block in found.blocks() for row in block.rows()]
+    return drawn.of_table(pa.Table.from_pylist(rows, schema=found.fields))
 
 
 def duckdb(drawn: Drawn, folder: Path) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
-from kconnect.builtin.connectors.objects.avro_types import arrow_fields
+from kconnect.builtin.connectors.objects.avro_rows import AvroObject
 from kconnect.builtin.types.contracts import Contract, Contracts, Discards
 from kconnect.builtin.types.seen import joined, joined_schemas, turns_to_text
 from kconnect.builtin.types.settling import Settling, kept, settled
@@ -21,9 +21,7 @@ def columns_of(format_: str, file: Any) -> pa.Schema:
         import pyarrow.parquet as pq
 
         return pq.read_schema(file).remove_metadata()
-    import fastavro
-
-    return arrow_fields(fastavro.reader(file).writer_schema)[0]
+    return AvroObject(file).fields
 
 
 class ObjectColumns:

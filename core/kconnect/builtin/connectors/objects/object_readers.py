@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kconnect.api import DataError, Schema
 from kconnect.builtin.connectors.arrow_schemas import column_with, schema_of
 from kconnect.builtin.connectors.file_tail import LINE_END, split_lines
-from kconnect.builtin.connectors.objects.avro_types import arrow_fields
+from kconnect.builtin.connectors.objects.avro_rows import AvroObject
 from kconnect.builtin.connectors.objects.csv_rows import ENCODING_SETTING, CsvRows
 from kconnect.builtin.connectors.objects.csv_text import CsvForm
+from kconnect.builtin.connectors.objects.fitting_rows import ArrowRows, FoundRows, PlainRows, fitting
 from kconnect.builtin.connectors.objects.json_rows import JsonColumns, JsonRows, parsed_exactly
 from kconnect.builtin.connectors.objects.object_formats import decompressed
 from kconnect.builtin.connectors.objects.object_text import (
@@ -220,7 +221,8 @@ def _parquet(reading: Reading) -> Iterator[Rows]:
         content: Any = reading.file
         if reading.compression != "none" and reading.file.read(4) != b"PAR1":  # around what is compressed inside
             content = io.BytesIO(decompressed(reading.file, reading.compression).read())
-        with pq.ParquetFile(content) as file:
+        # As nanoseconds, which is Arrow's default, the year 9999 of Spark's int96 would become 1816
+        with pq.ParquetFile(content, coerce_int96_timestamp_unit="us") as file:
             schema = schema_of(file.schema_arrow)
             row, groups = 0, file.metadata.num_row_groups
             first = 0
@@ -229,36 +231,33 @@ def _parquet(reading: Reading) -> Iterator[Rows]:
                 first += 1
             for batch in file.iter_batches(reading.batch_rows, row_groups=range(first, groups), use_threads=False):
                 skipped = max(0, min(len(batch), reading.row - row))
-                row += len(batch)
                 rest = batch.slice(skipped)
-                if len(rest):
-                    yield Rows(row, column_with(schema, rest), schema)
+                yield from _fitting(ArrowRows(rest), schema, row + skipped, reading)
+                row += len(batch)
     except pa.ArrowInvalid as err:
         raise DataError(f"{err}") from err
 
 
 def _avro(reading: Reading) -> Iterator[Rows]:
-    import fastavro
-    import pyarrow as pa
+    content = decompressed(reading.file, reading.compression)
+    found = AvroObject(content if reading.compression == "none" else io.BytesIO(content.read()))
+    schema, row = schema_of(found.fields), 0
+    for block in found.blocks():
+        if row + block.count > reading.row:
+            skipped = max(0, reading.row - row)
+            yield from _fitting(PlainRows(block.rows()[skipped:], found.fields), schema, row + skipped, reading)
+        row += block.count
 
-    try:
-        content = decompressed(reading.file, reading.compression)
-        blocks = fastavro.block_reader(content if reading.compression == "none" else io.BytesIO(content.read()))
-        fields, plain = arrow_fields(blocks.writer_schema)
-        schema = schema_of(fields)
-        row = 0
-        for block in blocks:
-            if row + block.num_records <= reading.row:
-                row += block.num_records
-                continue
-            records = [plain(record) for record in block]
-            kept = records[max(0, reading.row - row) :]
-            row += len(records)
-            if kept:
-                table = pa.RecordBatch.from_pylist(kept, schema=fields)
-                yield Rows(row, column_with(schema, table), schema)
-    except (ValueError, EOFError, KeyError, TypeError, pa.ArrowException) as err:
-        raise DataError(f"{type(err).__name__}: {err}") from err
+
+def _fitting(found: FoundRows, schema: Schema, behind: int, reading: Reading) -> Iterator[Rows]:
+    """The rows behind this number whose values a record can have; the others are reported."""
+    made = fitting(found, schema)
+    for row, error in made.misfits:
+        reading.broken(behind + row + 1, found.text(row), error)
+    reading.reached.row = behind + len(found)
+    if made.column is not None and made.rows:
+        numbers = [behind + row + 1 for row in made.rows] if made.misfits else None
+        yield Rows(behind + made.rows[-1] + 1, made.column, schema, rows=numbers)
 
 
 _READERS: dict[str, Callable[[Reading], Iterator[Rows]]] = {
