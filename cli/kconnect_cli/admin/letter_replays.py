@@ -14,10 +14,11 @@ from kconnect.admin.dead_letters import DeadLetter, Outcome, ReplayRules, Tally,
 from kconnect.admin.dead_letters.archive import ArchivedLetter, read_archive
 from kconnect.admin.dead_letters.edits import Edit, FunctionEdit, JsonPatchEdit
 from kconnect.admin.served.replaying import Replaying, of_file
-from kconnect.errors import BadRequestError, ConfigError
+from kconnect.errors import BadRequestError
 from kconnect_cli.admin.asked_worker import AskedWorker
 from kconnect_cli.admin.dead_letter_reader import DeadLetterReader
 from kconnect_cli.exits import UsageProblem
+from kconnect_cli.files.json_files import read_json
 from kconnect_cli.options.dead_letters import LetterOptions
 from kconnect_cli.session import CliSession
 
@@ -55,13 +56,9 @@ class ReplayWish:
         is_function = self.edit is not None and not Path(self.edit).exists()
         return self.edit if is_function and re.fullmatch(r"[\w.]+:[\w.]+", self.edit or "") else None
 
-    def patch(self) -> Any:  # any JSON value
+    def patch(self) -> object:
         """Errors: ConfigError, FileNotFoundError."""
-        text = self.edit or ""
-        try:
-            return json.loads(Path(text).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ConfigError(f"{text} is not JSON: {error}") from error
+        return read_json(self.edit or "")
 
     def lines(self) -> Iterator[str]:
         """The lines of the file. Errors: FileNotFoundError."""

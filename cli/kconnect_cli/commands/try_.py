@@ -382,10 +382,8 @@ def _objects(raw: bytes, where: str) -> list[Any]:
             found = json.loads(raw)
             return found if isinstance(found, list) else [found]
         return [json.loads(line) for line in raw.splitlines() if line.strip()]
-    except ValueError as err:
-        raise ConfigError(
-            f"{where} is not JSON: {err}", hint='One object per line: {{"key": .., "value": ..}}'
-        ) from err
+    except (ValueError, RecursionError) as err:
+        raise ConfigError(f"{where} is not JSON: {err}", hint='One object per line: {"key": .., "value": ..}') from err
 
 
 def _record(item: Mapping[str, Any], where: str) -> InputRecord:

@@ -20,9 +20,9 @@ from kconnect.model import ConnectorInfo, TargetState
 from kconnect.runtime.config.dropins import (
     SUFFIXES,
     ConnectorFile,
+    connector_paths,
     load_connector_file,
     load_connector_files,
-    load_folder,
 )
 from kconnect_cli.files.json_files import source_of
 
@@ -35,9 +35,11 @@ def read_connector_file(name: str) -> ConnectorFile:
 
 
 def read_connector_files(name: str) -> list[ConnectorFile]:
-    """The connectors of a file, which may hold a JSON array of them, or of all connector files of a folder."""
+    """The connectors of a file, which may hold an array or several documents, or of all connector files of a folder."""
     path = _path_of(name)
-    return load_folder(path) if path.is_dir() else load_connector_files(path, source_of(name))
+    if path.is_dir():
+        return [found for each in connector_paths(path) for found in load_connector_files(each)]
+    return load_connector_files(path, source_of(name))
 
 
 def _path_of(name: str) -> Path:

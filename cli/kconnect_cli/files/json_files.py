@@ -19,11 +19,13 @@ def source_of(name: str) -> str:
 def read_json(name: str) -> object:
     """What a file holds. Errors: ConfigError that names the file and the place; OSError."""
     try:
-        return json.loads(sys.stdin.read() if name == "-" else Path(name).read_text("utf-8"))
+        return json.loads(sys.stdin.read() if name == "-" else Path(name).read_text("utf-8-sig"))
     except json.JSONDecodeError as err:
         raise ConfigError(f"{source_of(name)} is not JSON: {err.msg} at line {err.lineno}, column {err.colno}") from err
     except UnicodeDecodeError as err:
         raise ConfigError(f"{source_of(name)} is not UTF-8 text") from err
+    except RecursionError:
+        raise ConfigError(f"{source_of(name)} is nested too deeply") from None
 
 
 def write_whole_file(name: str, text: str, *, is_secret: bool = False) -> None:

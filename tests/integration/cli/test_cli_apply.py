@@ -121,6 +121,24 @@ def test_delete_takes_files_and_a_prefix_and_refuses_all_that_others_made_too(co
     assert connect("connectors", "delete", "--yes", "--prefix", "lin", "orders")[0] == 2
 
 
+def test_files_of_a_folder_hold_several_connectors_each(connect, herder, tmp_path):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    (folder / "a.yaml").write_text(
+        "name: a\nconfig: {connector.class: FileStreamSource, topic: t, file: x}\n---\n"
+        "name: b\nconfig: {connector.class: FileStreamSource, topic: t, file: y}\n"
+    )
+    (folder / "c.json").write_text(json.dumps([{"name": "c", "config": file_source()}]))
+    assert connect("connectors", "apply", "-f", str(folder))[::2] == (0, "created a\ncreated b\ncreated c\n")
+
+
+def test_a_dry_run_refuses_a_connector_without_a_class_as_a_worker_would(connect, herder, tmp_path):
+    file = write(tmp_path, "none", {"topic": "t"})
+    for args in (("--dry-run",), ()):
+        code, out, err = connect("connectors", "apply", "-f", file, *args)
+        assert (code, out, err.splitlines()[0]) == (1, "", f"{file}: connector none has no connector.class")
+
+
 def test_several_files_and_a_refused_one_does_not_keep_the_others(connect, herder, tmp_path):
     bad = write(tmp_path / "f", "bad", {"connector.class": "FileStreamSource"})
     good = write(tmp_path / "f", "good", file_source())

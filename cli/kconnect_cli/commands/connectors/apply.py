@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kconnect.client.masks import Masks
-from kconnect.errors import ConnectError, TimedOutError, UnreachableError
+from kconnect.errors import ConfigError, ConnectError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.labels import LABELS, LabelSelector
 from kconnect_cli.admin.awaited_states import is_reached, raise_if_hopeless, state_text
@@ -122,9 +122,20 @@ def _planned(
     kept = frozenset(other.name for other in others)
     mine = Pruning(prefixes=checked_prefixes(prefixes), selector=selector, kept=kept) if prune else None
     changes = plan_changes(files, live, prune=mine)
+    _require_classes(files)
     written = {change.name: change.new for change in changes if change.new and change.action in ("create", "update")}
     check_settings(session, written, strict=strict)
     return changes
+
+
+def _require_classes(files: Sequence[ConnectorFile]) -> None:
+    """Any worker refuses a connector without a class, and --dry-run asks none. Errors: ConfigError."""
+    for file in files:
+        if not file.config.get("connector.class", "").strip():
+            raise ConfigError(
+                f"{file.path}: connector {file.name} has no connector.class",
+                hint="connect plugins list shows the classes that there are.",
+            )
 
 
 def _end(session: CliSession, done: Sequence[Change], failures: Sequence[int], problem: ConnectError | None) -> None:

@@ -73,7 +73,7 @@ def read_archive(lines: Iterable[str], where: str) -> Iterator[ArchivedLetter]:
                 TimestampType(given["timestamp_type"]),
                 [(each["key"], raw_bytes(each["value"], "header")) for each in given["headers"]],
             )
-        except (ValueError, KeyError, TypeError, DataError) as error:
+        except (ValueError, KeyError, TypeError, DataError, RecursionError) as error:
             raise ConfigError(
                 f"Line {number} of {where} is not an exported dead letter: {type(error).__name__}: {error}",
                 hint="connect dlq export CONNECTOR writes such files; edit only what is below record.",

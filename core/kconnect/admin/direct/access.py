@@ -31,7 +31,7 @@ class InternalTopic(StrEnum):
 # What Java's workers append to their client ids.
 _CLIENT_SUFFIX = {InternalTopic.CONFIG: "configs", InternalTopic.STATUS: "statuses", InternalTopic.OFFSET: "offsets"}
 # Of the time for a request: a broker answers the first one in milliseconds, and a command has five seconds in all
-_FOR_SILENCE = 0.4
+_FOR_SILENCE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class ClusterAccess:
             raise TimedOutError(
                 f"No Kafka broker at {self.bootstrap_servers} answered within {within_s:g} s: {found.sentence()}",
                 hint="A frozen broker takes connections and says nothing. --timeout gives it more time, of which "
-                "40 % are for the first answer.",
+                "30 % are for the first answer.",
             )
         if found.address is None:
             raise UnreachableError(

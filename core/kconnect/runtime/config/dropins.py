@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kconnect.errors import ConfigError, NotFoundError
+from kconnect.errors import ConfigError, NotFoundError, did_you_mean
 from kconnect.java.compat.properties import read_text_bytes, strict_properties
 from kconnect.logs.wording import pluralize
 from kconnect.model import TargetState
@@ -18,9 +18,16 @@ SUFFIXES: Final = (".json", ".properties", ".toml", ".yaml", ".yml")
 """The suffixes of connector files in a folder."""
 
 _CORRECT: Final = "Correct that place."
+_NOT_UTF_8: Final = "it is not UTF-8"
+_SAVE: Final = "Save it as UTF-8."
+_DEEP: Final = "it is nested too deeply"
 # As `connectors show -o yaml` has it, alone or in a list: below it the settings, further in
 _YAML_CONFIG: Final = re.compile(rb"^(?:- )?( *)config:[ \t]*\r?\n\1 +\S", re.MULTILINE)
 _YAML_LINE: Final = re.compile(rb"---|- .*|[\w.$-]+:(?: .*)?")
+# What stands beside `config`: what is read, and what `connectors show` and Java's workers say of a connector
+_READ: Final = ("name", "config", "initial_state")
+_SHOWN: Final = frozenset({"type", "state", "tasks"})
+_OFFSETS: Final = frozenset({"offsets", "initial_offsets"})
 _STATES: Final = {
     "RUNNING": TargetState.STARTED,
     "PAUSED": TargetState.PAUSED,
@@ -44,16 +51,8 @@ def load_folder(folder: str | Path) -> list[ConnectorFile]:
     Errors: NotFoundError if the folder does not exist; ConfigError as `load_connector_file`, or if two files define the
     same connector.
     """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise NotFoundError(f"{folder} is not a folder.", hint="Create it, or name the one with your connector files.")
-    paths = [
-        path
-        for path in sorted(folder.iterdir())
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
-    ]
     found: dict[str, ConnectorFile] = {}
-    for path in paths:
+    for path in connector_paths(folder):
         loaded = load_connector_file(path)
         earlier = found.setdefault(loaded.name, loaded)
         if earlier is not loaded:
@@ -62,6 +61,18 @@ def load_folder(folder: str | Path) -> list[ConnectorFile]:
                 hint="Give one of them another `name`.",
             )
     return list(found.values())
+
+
+def connector_paths(folder: str | Path) -> list[Path]:
+    """The connector files of a folder, by name. Errors: NotFoundError."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise NotFoundError(f"{folder} is not a folder.", hint="Create it, or name the one with your connector files.")
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+    ]
 
 
 def load_connector_file(path: str | Path, called: str | None = None) -> ConnectorFile:
@@ -147,8 +158,8 @@ def _is_toml(raw: bytes) -> bool:
     import tomli  # imported here: slots import this module but read no files
 
     try:
-        return bool(tomli.loads(raw.decode("utf-8")))
-    except ValueError:
+        return bool(tomli.loads(raw.decode("utf-8-sig")))
+    except (ValueError, RecursionError):
         return False
 
 
@@ -176,7 +187,12 @@ def _loaded(path: Path, raw: bytes) -> Any:
             raise twice(path, key, lines[0] if lines else 1, lines[-1] if lines else 1)
         return found
 
-    return json.loads(raw, parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=pairs)
+    try:
+        return json.loads(raw, parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=pairs)
+    except RecursionError:
+        raise ValueError(_DEEP) from None
+    except UnicodeDecodeError:
+        raise ValueError(_NOT_UTF_8) from None
 
 
 def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
@@ -186,6 +202,7 @@ def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
     except ValueError as err:  # malformed JSON, or bytes that are not UTF-8
         if strict:
             hint = _CORRECT if raw.lstrip()[:1] in (b"{", b"[") else "Name a file of key=value lines FILE.properties."
+            hint = _SAVE if str(err) == _NOT_UTF_8 else hint
             raise ConfigError(f"{path} is not valid JSON: {err}.", hint=hint) from err
         return None
     if not isinstance(tree, dict):
@@ -199,8 +216,12 @@ def _toml(path: Path, raw: bytes) -> dict[str, Any]:
     import tomli  # imported here: slots import this module but read no files
 
     try:
-        return tomli.loads(raw.decode("utf-8"), parse_float=str)
-    except ValueError as err:  # malformed TOML, or bytes that are not UTF-8
+        return tomli.loads(raw.decode("utf-8-sig"), parse_float=str)
+    except UnicodeDecodeError as err:
+        raise ConfigError(f"{path} is not valid TOML: {_NOT_UTF_8}.", hint=_SAVE) from err
+    except RecursionError:
+        raise ConfigError(f"{path} is not valid TOML: {_DEEP}.", hint=_CORRECT) from None
+    except ValueError as err:
         raise ConfigError(f"{path} is not valid TOML: {err}.", hint=_CORRECT) from err
 
 
@@ -209,11 +230,12 @@ def _from_tree(path: Path, tree: Mapping[str, Any]) -> ConnectorFile:
     inner = tree.get("config")
     if not isinstance(inner, Mapping):
         flat = _flatten(path, tree)
-        if set(flat) == {"name"}:
+        if set(flat) == {"name"} or ("config" in flat and "connector.class" not in flat):
             raise ConfigError(
                 f"{path} has no `config`.", hint='Write {"name": .., "config": {..}} or all in one object'
             )
         return _connector(path, flat.get("name"), flat, None)
+    _check_fields(path, tree)
     config = _flatten(path, inner)
     name = tree.get("name")
     name = None if name is None else _text(path, "name", name)
@@ -224,6 +246,19 @@ def _from_tree(path: Path, tree: Mapping[str, Any]) -> ConnectorFile:
             hint=f"Keep one of them: '{own}' or '{name}'.",
         )
     return _connector(path, name if name is not None else own, config, _state(path, tree.get("initial_state")))
+
+
+def _check_fields(path: Path, tree: Mapping[str, Any]) -> None:
+    """Beside `config` others may stand, as in Java; none that means what is read and is spelled otherwise."""
+    for key in tree:
+        if key in _OFFSETS:
+            raise ConfigError(
+                f"{path}: `{key}` is not read from a file.",
+                hint="Leave it out; connect offsets alter NAME -f FILE sets offsets.",
+            )
+        meant = None if key in _SHOWN or key in _READ else did_you_mean(key, _READ)
+        if meant is not None:
+            raise ConfigError(f"{path}: Unknown field: {key}", hint=meant)
 
 
 def _connector(path: Path, name: str | None, config: Mapping[str, str], state: TargetState | None) -> ConnectorFile:
@@ -282,22 +317,32 @@ def yaml_trees(path: Path, raw: bytes) -> list[Any]:
     class Texts(yaml.SafeLoader):
         """Knows no numbers, dates and booleans: 1.10, 010 and yes stay what was written."""
 
+    merge = "tag:yaml.org,2002:merge"
     Texts.yaml_implicit_resolvers = {
-        first: [(tag, found) for tag, found in resolvers if tag == "tag:yaml.org,2002:null"]
+        first: [(tag, found) for tag, found in resolvers if tag in ("tag:yaml.org,2002:null", merge)]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
     def mapping(loader: Any, node: Any) -> dict[str, Any]:  # of yaml, which has no types for its nodes
         found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         lines: dict[str, int] = {}
         for key_node, value_node in node.value:
+            if key_node.tag == merge:  # `<<: *anchor`, or a list of them, of which the first counts
+                value = loader.construct_object(value_node, deep=True)
+                for each in reversed(value if isinstance(value, list) else [value]):
+                    if not isinstance(each, dict):
+                        where = value_node.start_mark
+                        raise yaml.MarkedYAMLError(problem="expected a mapping behind <<", problem_mark=where)
+                    merged |= each
+                continue
             key = str(key_node.value)
             line = key_node.start_mark.line + 1
             if key in lines:
                 raise twice(path, key, lines[key], line)
             lines[key] = line
             found[key] = loader.construct_object(value_node, deep=True)
-        return found
+        return {**merged, **found}
 
     Texts.add_constructor("tag:yaml.org,2002:map", mapping)
     try:
@@ -305,7 +350,9 @@ def yaml_trees(path: Path, raw: bytes) -> list[Any]:
     except yaml.YAMLError as err:
         raise _not_yaml(path, err) from err
     except UnicodeDecodeError as err:
-        raise ConfigError(f"{path} is not valid YAML: it is not UTF-8.", hint="Save it as UTF-8.") from err
+        raise ConfigError(f"{path} is not valid YAML: {_NOT_UTF_8}.", hint=_SAVE) from err
+    except RecursionError:
+        raise ConfigError(f"{path} is not valid YAML: {_DEEP}.", hint=_CORRECT) from None
     return [tree for document in documents for tree in (document if isinstance(document, list) else [document])]
 
 

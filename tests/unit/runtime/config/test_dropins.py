@@ -100,6 +100,14 @@ REFUSED = {
         "c.properties",
         "name=a\nfile=caf\u00e9\n",
     ): "line 2: it holds UTF-8, but .properties files are read",
+    ("c.json", '{"name": "a", "config": {"x": "1"}, "initial_sate": "STOPPED"}'): "Unknown field: initial_sate",
+    ("c.yaml", "name: a\nconfg: {}\nconfig:\n  x: 1\n"): "Unknown field: confg",
+    ("c.json", '{"name": "a", "config": {"x": "1"}, "offsets": []}'): "`offsets` is not read from a file",
+    ("c.yaml", "name: a\nconfig: x\n"): "has no `config`",
+    ("c.json", "[" * 100_000): "is not valid JSON: it is nested too deeply",
+    ("c.yaml", "name: a\nconfig: " + "[" * 5_000): "is not valid YAML",
+    ("c.toml", "name = " + "[" * 5_000): "is not valid TOML",
+    ("c.yaml", "name: a\nconfig:\n  <<: x\n"): "line 3, column 7: expected a mapping behind <<",
     ("stdin", "hello world\nthis is text\n"): "line 1 is not a setting",
     ("stdin", '{"name": '): "is not valid JSON",
     ("stdin", "name: a\nstate: RUNNING\ntasks:\n  - id: 0\n    state: RUNNING\n"): "'tasks' is an array",
@@ -119,6 +127,44 @@ def test_a_bad_file_is_named_with_what_to_do(tmp_path: Path, file: tuple[str, st
     hint = refused.value.hint
     assert hint is not None
     assert hint[0].isupper(), hint
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.yaml", "c.toml"])
+def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes('{"name": "caf\u00e9"}'.encode("latin-1"))
+    with pytest.raises(ConfigError, match="it is not UTF-8") as refused:
+        load_connector_file(path)
+    assert refused.value.hint == "Save it as UTF-8."
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.yaml", "c.toml", "c.properties"])
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path, name: str) -> None:
+    text = {"c.json": FLAT, "c.yaml": "name: a\nx: b", "c.toml": 'name = "a"\nx = "b"', "c.properties": "name=a\nx=b"}
+    path = tmp_path / name
+    path.write_bytes(b"\xef\xbb\xbf" + text[name].encode())
+    assert load_connector_file(path).name == "a"
+
+
+def test_what_anchors_of_yaml_give_is_merged_and_own_settings_count_more(tmp_path: Path) -> None:
+    text = """\
+- &first
+  name: a
+  config: &common
+    connector.class: X
+    file: x
+- name: b
+  config:
+    <<: *common
+    file: y
+- name: c
+  config:
+    <<: [{file: z}, *common]
+"""
+    found = load_connector_files(write(tmp_path, "c.yaml", text))
+    assert [dict(file.config) for file in found] == [
+        {"name": name, "connector.class": "X", "file": file} for name, file in (("a", "x"), ("b", "y"), ("c", "z"))
+    ]
 
 
 def test_properties_under_the_name_of_json_are_refused_with_a_better_name(tmp_path: Path) -> None:
