@@ -179,8 +179,12 @@ def _struct_values(schema: Schema, column: pa.Array) -> list[Any]:
     if not pa.types.is_struct(column.type) or [f.name for f in column.type] != [f.name for f in schema.fields]:
         raise DataError(f"A column of type {column.type} cannot be read with {schema}")
     children = column.flatten()
-    fields = zip(schema.fields, children, strict=True)
-    columns = [values_of(field.schema, child, len(column)) for field, child in fields]
+    columns = []
+    for field, child in zip(schema.fields, children, strict=True):
+        try:
+            columns.append(values_of(field.schema, child, len(column)))
+        except DataError as err:
+            raise DataError(f"Field {field.name}: {err}") from err
     rows = [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in range(len(column))]
     if column.null_count == 0:
         return [Struct.from_values(schema, row) for row in rows]

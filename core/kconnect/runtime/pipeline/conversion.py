@@ -24,6 +24,7 @@ from kconnect.api import (
 )
 from kconnect.errors import DataError
 from kconnect.runtime.kafka import KafkaBatch, KafkaHeaders, KafkaRecord, as_bytes
+from kconnect.runtime.pipeline.batch_records import rows_of
 from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage, StageError, tell_nobody
 
 if TYPE_CHECKING:
@@ -219,12 +220,25 @@ class Converters:
         return made if any(made) else None
 
     def _to_kafka_by_rows(self, batch: RecordBatch) -> KafkaBatch:
-        records = batch.to_records()
+        records, misfits = rows_of(batch)
+        if not misfits:
+            try:
+                return _joined(batch, self.to_kafka_records(records))
+            except StageError as failure:
+                failure.done = [_joined(batch, failure.done)]
+                raise
+        made: list[KafkaRecord | None] = []
         try:
-            return _joined(batch, self.to_kafka_records(records))
-        except StageError as failure:
-            failure.done = [_joined(batch, failure.done)]
+            for row, record in enumerate(records):
+                error = misfits.get(row)
+                if error is not None:
+                    of_row = StageError(Stage.VALUE_CONVERTER, type(self._value), record, error)
+                    self._policy.on_failure(of_row, lambda: DROPPED)
+                made.append(self.to_kafka_record(record) if error is None else None)
+        except StageError as raised:
+            raised.done = [_joined(batch, made)]
             raise
+        return _joined(batch, made)
 
     # --- from Kafka (sink connectors) ---
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import DataError
 from kconnect.runtime.kafka import KafkaBatch, KafkaRecord
 from kconnect.runtime.pipeline.batch_forms import BatchForms
+from kconnect.runtime.pipeline.batch_records import rows_of
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.health import CONVERSION, TaskHealth
 from kconnect.runtime.pipeline.inflight import SourcePosition
@@ -128,7 +129,8 @@ class SourceConversion:
         except StageError as failure:
             if not self.sends_before_failure:
                 raise
-            return self._up_to(_records_of(polled), failure)
+            records = rows_of(polled)[0] if isinstance(polled, RecordBatch) else polled
+            return self._up_to(cast("Sequence[SourceRecord]", records), failure)
         return (_ready(positions_of(polled), len(polled), made),)
 
     def _convert(self, polled: Sequence[SourceRecord] | RecordBatch) -> KafkaBatch | Sequence[KafkaRecord | None]:
@@ -222,7 +224,7 @@ class PolledBatch:
         return (self,)
 
     def records(self) -> Sequence[SourceRecord]:
-        return _records_of(self._batch)
+        return self._batch.to_records()  # type: ignore[return-value]  # a source's batch gives source records
 
     def units(self, conversion: SourceConversion) -> Iterable[ReadyUnit]:
         if conversion.wants_each:
@@ -272,9 +274,3 @@ def _ready(
         return ReadyUnit(positions, polled, len(made), (made.topic,), (made,))
     topics = {record.topic for record in made if record is not None}  # 10 ns for a record
     return ReadyUnit(positions, polled, len(made) - made.count(None), topics, (), made)
-
-
-def _records_of(polled: Sequence[SourceRecord] | RecordBatch) -> Sequence[SourceRecord]:
-    if isinstance(polled, RecordBatch):
-        return polled.to_records()  # type: ignore[return-value]  # a source's batch gives source records
-    return polled

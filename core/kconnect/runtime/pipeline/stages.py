@@ -16,6 +16,7 @@ from kconnect.api import ConnectRecord, Predicate, RecordBatch, Transformation
 from kconnect.errors import ConnectError, DataError
 from kconnect.logs.traces import sentence
 from kconnect.logs.wording import pluralize
+from kconnect.runtime.pipeline.batch_records import rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -274,13 +275,33 @@ class TransformChain:
                 after = NotImplemented  # replayed below: the same error comes again, with the record that caused it
             if after is NotImplemented:
                 self._by_records(step.why_by_records)
-                return self._detour(batch.to_records(), index)
+                return self._detour(self._records_of(batch, index), index)
             if after is not None and not isinstance(after, RecordBatch):
                 raise _no_answer(step.transformation, "apply_batch", after, "a RecordBatch, None or NotImplemented")
             if after is None or (len(batch) and not len(after)):
                 return None  # one that came without records goes on: who gave it asks for its schemas
             batch = after
         return batch
+
+    def _records_of(self, batch: RecordBatch, index: int) -> list[ConnectRecord]:
+        """The records for the step of this index, without those that cannot be made and are tolerated."""
+        records, misfits = rows_of(batch)
+        if not misfits:
+            return records
+        step, made = self._steps[index], list[ConnectRecord]()
+        for row, record in enumerate(records):
+            if row not in misfits:
+                made.append(record)
+                continue
+            error = misfits[row]
+            failure = StageError(Stage.TRANSFORMATION, type(step.transformation), record, error, step.named(error))
+            failure.steps_done = index
+            try:
+                self._policy.on_failure(failure, lambda: DROPPED)
+            except StageError as raised:
+                raised.done = self._run_records(made, self._steps[index:], index)
+                raise
+        return made
 
     def _detour(self, records: Sequence[ConnectRecord], index: int) -> RecordBatch | list[ConnectRecord] | None:
         """Run one step by records; continue in columns if a later step can, else by records to the end."""
