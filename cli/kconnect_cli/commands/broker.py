@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from kconnect.errors import ConnectError
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.processes.broker_progress import FetchTalk, tell_preparation
-from kconnect_cli.processes.dev_server import NOT_RUNNING, DataFolder, Detach, run_in_foreground, session_with
+from kconnect_cli.processes.dev_server import (
+    DataFolder,
+    Detach,
+    run_until_stopped,
+    session_with,
+    show_status,
+    stop_server,
+)
 from kconnect_cli.processes.signals import signals_raise
-from kconnect_cli.screen.output import Column, Format, write_object, write_rows
-from kconnect_cli.session import CliSession, Output, Verbose
-
-if TYPE_CHECKING:
-    from kconnect.java.devbroker import BrokerStatus
+from kconnect_cli.session import Output, Verbose
 
 app = command_group(
     "Start, stop a real Kafka broker for development; status tells whether it runs. One node, of Kafka's jars."
-)
-
-_COLUMNS = (
-    Column("STATE", lambda row: row["state"]),
-    Column("BOOTSTRAP", lambda row: row["bootstrap"] or "-"),
-    Column("PID", lambda row: str(row["pid"] or "-")),
-    Column("CLUSTER", lambda row: row["cluster_id"] or "-"),
-    Column("DATA", lambda row: row["data_dir"]),
 )
 
 
@@ -47,11 +41,7 @@ def start(
         broker.start()
         session.say(f"Kafka is ready: bootstrap.servers={broker.bootstrap} (data in {broker.folder.path})")
         tell_preparation(session, broker)
-        if detach:
-            broker.detach()
-            session.say(f"It keeps running; stop it with: connect broker stop{f' --data {data}' if data else ''}")
-            return
-        run_in_foreground(session, broker)
+        run_until_stopped(session, broker, data, detach=detach)
 
 
 @app.command()
@@ -60,11 +50,7 @@ def stop(ctx: typer.Context, data: DataFolder = None, verbose: Verbose = False) 
     from kconnect.java.devbroker import DevBroker
 
     session = session_with(ctx, verbose=verbose)
-    broker = DevBroker(data_dir=data)
-    if broker.stop():
-        session.say("The broker is stopped; its data stays.")
-    else:
-        session.say(f"No broker runs on the data folder {broker.folder.path}.")
+    stop_server(session, DevBroker(data_dir=data), "its data stays")
 
 
 @app.command()
@@ -73,23 +59,7 @@ def status(ctx: typer.Context, data: DataFolder = None, output: Output = None, v
     from kconnect.java.devbroker import DevBroker
 
     session = session_with(ctx, output=output, verbose=verbose)
-    found = DevBroker(data_dir=data).status()
-    _show(session, found)
-    if found.state != "RUNNING":
-        raise typer.Exit(NOT_RUNNING)
-
-
-def _show(session: CliSession, found: BrokerStatus) -> None:
-    row = {
-        "state": found.state,
-        "bootstrap": found.bootstrap,
-        "pid": found.pid,
-        "cluster_id": found.cluster_id,
-        "data_dir": str(found.data_dir),
-    }
-    if session.output in (Format.JSON, Format.YAML):
-        write_object(row, session.output)
-        return
-    if session.output is Format.NAME and found.bootstrap is None:
-        raise ConnectError(f"No broker runs on the data folder {found.data_dir}.")
-    write_rows([row], _COLUMNS, session.output, name="bootstrap")
+    broker = DevBroker(data_dir=data)
+    found = broker.status()
+    cluster_id = broker.folder.cluster_id() if found.state == "RUNNING" else None
+    show_status(session, broker, found, "bootstrap", cluster_id=cluster_id)

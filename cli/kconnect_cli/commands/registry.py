@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from kconnect.errors import ConnectError
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.processes.broker_progress import FetchTalk
-from kconnect_cli.processes.dev_server import NOT_RUNNING, DataFolder, Detach, run_in_foreground, session_with
+from kconnect_cli.processes.dev_server import (
+    DataFolder,
+    Detach,
+    run_until_stopped,
+    session_with,
+    show_status,
+    stop_server,
+)
 from kconnect_cli.processes.signals import signals_raise
-from kconnect_cli.screen.output import Column, Format, write_object, write_rows
-from kconnect_cli.session import CliSession, Output, Verbose
-
-if TYPE_CHECKING:
-    from kconnect.java.devbroker.dev_registry import RegistryStatus
+from kconnect_cli.session import Output, Verbose
 
 app = command_group(
     "Start, stop a real schema registry for development; status tells whether it runs. It serves Confluent's API."
-)
-
-_COLUMNS = (
-    Column("STATE", lambda row: row["state"]),
-    Column("URL", lambda row: row["url"] or "-"),
-    Column("PID", lambda row: str(row["pid"] or "-")),
-    Column("DATA", lambda row: row["data_dir"]),
 )
 
 
@@ -45,11 +40,7 @@ def start(
     with signals_raise():
         registry.start()
         session.say(f"The schema registry is ready: schema.registry.url={registry.url}")
-        if detach:
-            registry.detach()
-            session.say(f"It keeps running; stop it with: connect registry stop{f' --data {data}' if data else ''}")
-            return
-        run_in_foreground(session, registry)
+        run_until_stopped(session, registry, data, detach=detach)
 
 
 @app.command()
@@ -58,11 +49,7 @@ def stop(ctx: typer.Context, data: DataFolder = None, verbose: Verbose = False) 
     from kconnect.java.devbroker.dev_registry import DevRegistry
 
     session = session_with(ctx, verbose=verbose)
-    registry = DevRegistry(data_dir=data)
-    if registry.stop():
-        session.say("The schema registry is stopped; its schemas stay.")
-    else:
-        session.say(f"No schema registry runs on the data folder {registry.folder.path}.")
+    stop_server(session, DevRegistry(data_dir=data), "its schemas stay")
 
 
 @app.command()
@@ -71,17 +58,5 @@ def status(ctx: typer.Context, data: DataFolder = None, output: Output = None, v
     from kconnect.java.devbroker.dev_registry import DevRegistry
 
     session = session_with(ctx, output=output, verbose=verbose)
-    found = DevRegistry(data_dir=data).status()
-    _show(session, found)
-    if found.state != "RUNNING":
-        raise typer.Exit(NOT_RUNNING)
-
-
-def _show(session: CliSession, found: RegistryStatus) -> None:
-    row = {"state": found.state, "url": found.url, "pid": found.pid, "data_dir": str(found.data_dir)}
-    if session.output in (Format.JSON, Format.YAML):
-        write_object(row, session.output)
-        return
-    if session.output is Format.NAME and found.url is None:
-        raise ConnectError(f"No schema registry runs on the data folder {found.data_dir}.")
-    write_rows([row], _COLUMNS, session.output, name="url")
+    registry = DevRegistry(data_dir=data)
+    show_status(session, registry, registry.status(), "url")

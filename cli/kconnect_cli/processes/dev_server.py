@@ -1,18 +1,18 @@
-"""What `connect broker` and `connect registry` have in common: their options, and a server in the foreground."""
+"""What `connect broker` and `connect registry` have in common: their options, and what they do with a server."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kconnect.errors import EnvironmentProblemError
-from kconnect_cli.screen.output import Format
+from kconnect.errors import ConnectError, EnvironmentProblemError
+from kconnect_cli.screen.output import Column, Format, write_object, write_rows
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
-    from kconnect.java.devbroker.server_folder import ServerFolder
+    from kconnect.java.devbroker.dev_server import DevServer, ServerStatus
 
 NOT_RUNNING: Final = 3
 """The exit code of `status` when no server runs."""
@@ -26,19 +26,6 @@ DataFolder = Annotated[
 Detach = Annotated[bool, typer.Option("--detach", help="Return when it is ready, and leave it running.")]
 
 
-class DevServer(Protocol):
-    """A server that was started by this process."""
-
-    @property
-    def folder(self) -> ServerFolder: ...
-
-    def wait(self, timeout_s: float) -> int | None:
-        """Its exit code; None while it runs."""
-        ...
-
-    def stop(self) -> bool: ...
-
-
 def session_with(ctx: typer.Context, *, output: Format | None = None, verbose: bool) -> CliSession:
     """The session of a command that needs no worker."""
     session = session_of(ctx)
@@ -46,8 +33,13 @@ def session_with(ctx: typer.Context, *, output: Format | None = None, verbose: b
     return session
 
 
-def run_in_foreground(session: CliSession, server: DevServer) -> None:
-    """Until a signal, or the server's own end. It always stops with this process."""
+def run_until_stopped(session: CliSession, server: DevServer, data: Path | None, *, detach: bool) -> None:
+    """A server that has started: left running, or run until a signal or its own end."""
+    if detach:
+        server.detach()
+        stop = f"connect {server.folder.name} stop{f' --data {data}' if data else ''}"
+        session.say(f"It keeps running; stop it with: {stop}")
+        return
     session.say("Ctrl-C stops it.")
     try:
         while (code := server.wait(1.0)) is None:
@@ -61,3 +53,35 @@ def run_in_foreground(session: CliSession, server: DevServer) -> None:
             hint=f"The whole log is in {server.folder.log}.",
         )
     session.say(f"The {server.folder.title} was stopped by another command.")
+
+
+def stop_server(session: CliSession, server: DevServer, stays: str) -> None:
+    """`stays`: what outlives it, as `its data stays`."""
+    if server.stop():
+        session.say(f"The {server.folder.title} is stopped; {stays}.")
+    else:
+        session.say(_none(server))
+
+
+def show_status(session: CliSession, server: DevServer, found: ServerStatus, address: str, **more: Any) -> None:
+    """Ends with NOT_RUNNING unless it runs. `address`: the name of its address; `more`: what else a row has."""
+    row = {"state": found.state, address: found.address, "pid": found.pid, **more, "data_dir": str(found.data_dir)}
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(row, session.output)
+    elif session.output is Format.NAME and found.address is None:
+        raise ConnectError(_none(server))
+    else:
+        write_rows([row], [_column(name) for name in row], session.output, name=address)
+    if found.state != "RUNNING":
+        raise typer.Exit(NOT_RUNNING)
+
+
+def _none(server: DevServer) -> str:
+    return f"No {server.folder.title} runs on the data folder {server.folder.path}."
+
+
+def _column(name: str) -> Column:
+    return Column(_TITLES.get(name, name.upper()), lambda row: str(row[name] or "-"))
+
+
+_TITLES: Final = {"cluster_id": "CLUSTER", "data_dir": "DATA"}

@@ -74,5 +74,5 @@ def test_a_folder_of_something_else_is_refused(home: Path, tmp_path: Path) -> No
     folder.mkdir()
     (folder / "mine.txt").write_text("x")
     refused = cli_run("registry", "start", "--data", str(folder), "--port", str(free_port()), home=home, expect=1)
-    assert "is not empty and no data folder of this registry (it holds mine.txt)" in refused.stderr
+    assert "is not empty and no data folder of this schema registry (it holds mine.txt)" in refused.stderr
     assert "--data" in refused.stderr

@@ -2,21 +2,20 @@
 
 dev_broker.py starts and stops a node and asks whether it is ready, server_folder.py looks after its data.
 dev_registry.py starts and stops a schema registry, whose program it fetches. What both share is in
-server_folder.py and server_process.py. Imported by the CLI and the tests; imports nothing of ours but the ground
+dev_server.py and server_folder.py. Imported by the CLI and the tests; imports nothing of ours but the ground
 rooms.
 """
 
 from __future__ import annotations
 
 from kconnect.files.folders import cache_folder
-from kconnect.java.devbroker.dev_broker import DEFAULT_PORT, BrokerStatus, DevBroker, default_data_folder, free_port
+from kconnect.java.devbroker.dev_broker import DEFAULT_PORT, DevBroker, default_data_folder, free_port
 from kconnect.java.installed import Java, find_java
 from kconnect.java.kafka_jars import KAFKA_VERSION, JarSet
 
 __all__ = [
     "DEFAULT_PORT",
     "KAFKA_VERSION",
-    "BrokerStatus",
     "DevBroker",
     "JarSet",
     "Java",

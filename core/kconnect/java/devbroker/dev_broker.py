@@ -18,17 +18,16 @@ import struct
 import subprocess
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from kconnect.errors import EnvironmentProblemError, TimedOutError
 from kconnect.files.folders import cache_folder, data_folder
 from kconnect.java.archives import ARCHIVE_FLAGS, RECORDS_AT_EXIT, ClassArchive, make_in_background
+from kconnect.java.devbroker.dev_server import HOST, DevServer
 from kconnect.java.devbroker.server_folder import NODE_ID, BrokerFolder, telling_lines
-from kconnect.java.devbroker.server_process import STOP_TIMEOUT_S, ServerProcess
 from kconnect.java.installed import Java, find_java
 from kconnect.java.kafka_jars import JarSet
 from kconnect.java.maven import Progress
@@ -36,14 +35,12 @@ from kconnect.java.maven import Progress
 log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9092
-_HOST = "127.0.0.1"
 # A cold start measured 2 s alone on 2 cores; ten times that for a machine under load, and more for a long recovery.
 _READY_TIMEOUT_S = 60.0
 _FORMAT_TIMEOUT_S = 60.0
 # Outgoing connections are given ports from 32,768 on (Linux) or 49,152 on (others), unless the system is set otherwise
 _PORTS = range(10_000, 15_000)
 _PORT_TRIES = 1000
-_ANSWER_S = 2.0
 # Kafka keeps records in the page cache, not in the heap: with Java Connect at 0.35 M records/s (100 B, 2 cores) this
 # does as well as 1 GB with G1, and takes 360 MB instead of 990.
 _HEAP = ("-Xms128m", "-Xmx512m")
@@ -63,32 +60,21 @@ logger.broker.level = warn
 """
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerStatus:
-    """What `connect broker status` shows."""
-
-    state: str  # RUNNING, STARTING or STOPPED
-    data_dir: Path
-    bootstrap: str | None = None
-    pid: int | None = None
-    cluster_id: str | None = None
-
-
 def default_data_folder() -> Path:
     """The broker's default folder: in the user's data folder."""
     return data_folder() / "broker"
 
 
-class DevBroker:
-    """One broker on one data folder. States: stopped -> start() -> ready -> stop() -> stopped; restartable.
+class DevBroker(DevServer):
+    """One broker on one data folder.
 
-    The JVM runs in its own session, so a Ctrl-C at the terminal reaches only the owner, who stops the broker last. A
-    broker that is left running (`detach()`) is found by any DevBroker on the same folder: `status()` and
-    `stop()` work.
     `listeners` are added to the plain one, security protocol -> port (`SASL_SSL`); `settings` are what they need, such
     as `listener.name.sasl_ssl.ssl.keystore.location`.
-    Threads: one at a time.
     """
+
+    WHAT = "Kafka broker"
+    _READY_S = _READY_TIMEOUT_S
+    folder: BrokerFolder
 
     def __init__(
         self,
@@ -100,102 +86,37 @@ class DevBroker:
         jvm_options: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> None:
-        self.port = port
-        self.folder = BrokerFolder(Path(data_dir) if data_dir is not None else default_data_folder())
+        super().__init__(port, BrokerFolder(Path(data_dir) if data_dir is not None else default_data_folder()))
         self._settings = dict(settings or {})
         self._listeners = dict(listeners or {})
         self._jvm_options = tuple(jvm_options)
         self._progress = progress
+        self._uses: ClassArchive | None = None
         self.prepares_archive = False
         """Whether this start began to make the class archive, in the background."""
-        self._server = ServerProcess(self.folder)
 
     @property
     def bootstrap(self) -> str:
         """What clients use as bootstrap.servers."""
-        return f"{_HOST}:{self.port}"
+        return f"{HOST}:{self.port}"
 
     @property
-    def pid(self) -> int | None:
-        """Process id of the running broker, None if it is stopped."""
-        return self._server.pid
+    def address(self) -> str:
+        return self.bootstrap
 
-    def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
-        """Start and wait until the broker answers admin requests.
+    def is_ready(self, port: int, within_s: float) -> bool:
+        answer = ask_broker(HOST, port, timeout_s=within_s)
+        return answer is not None and answer.is_ready
 
-        Errors: EnvironmentProblemError (no Java, port taken, folder broken, broker died), ConflictError (a broker
-        runs on this folder), UnreachableError (jars not cached and no network), TimedOutError. An error leaves
-        nothing running.
-        """
-        deadline = time.monotonic() + timeout_s
-        java = find_java("the Kafka broker")
-        jars = JarSet().fetch(self._progress)
-        self.folder.prepare()
-        self._check_port()
-        with self.folder.hold() as lock:
-            try:
-                archive = self._archive(cache_folder(), java, jars)
-                command = self._prepare(java, jars, archive.flags() if archive else [])
-                self._server.start(command, lock, self.port, self.bootstrap)
-            except OSError as err:
-                raise self.folder.not_writable(err) from err
-        try:
-            late = f"The broker on port {self.port} was not ready after {timeout_s:.0f} s."
-            self._server.await_ready(self._is_ready, deadline, late)
-        except BaseException:
-            self.kill()
-            raise
-        if archive is not None:
-            self._have_archive_made(archive)
+    def start(self, timeout_s: float | None = None) -> None:
+        """Works as DevServer's; then has the class archive made, if there is none."""
+        super().start(timeout_s)
+        if self._uses is not None:
+            self._have_archive_made(self._uses)
 
     def find_archive(self, cache: Path) -> ClassArchive | None:
         """The class archive that this broker's JVM uses; fetches the jars. Errors: as those of start."""
-        return self._archive(cache, find_java("the Kafka broker"), JarSet().fetch(self._progress))
-
-    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
-        """Stop the broker that runs on the folder, whoever started it; returns whether there was one.
-
-        SIGTERM, and SIGKILL after the deadline.
-        """
-        return self._server.stop(timeout_s)
-
-    def kill(self, timeout_s: float = 10.0) -> None:
-        """Kill the broker at once (SIGKILL); its data is as after a power failure."""
-        self._server.kill(timeout_s)
-
-    def restart(self) -> None:
-        """Stop, then start on the same port and data."""
-        self.stop()
-        self.start()
-
-    def detach(self) -> None:
-        """Keep the broker running when this process ends; another DevBroker on the folder finds it."""
-        self._server.detach()
-
-    def wait(self, timeout_s: float) -> int | None:
-        """Wait until the broker started by this object ends; returns its exit code, None while it runs."""
-        return self._server.wait(timeout_s)
-
-    def status(self) -> BrokerStatus:
-        """The state of the folder's broker. RUNNING: it answers; STARTING: a process has the folder, no answer yet."""
-        running = self.folder.running()
-        if running is None:
-            state = "STARTING" if self.folder.is_held() else "STOPPED"
-            return BrokerStatus(state, self.folder.path)
-        answer = ask_broker(_HOST, running.port, timeout_s=_ANSWER_S)
-        state = "RUNNING" if answer is not None and answer.is_ready else "STARTING"
-        return BrokerStatus(
-            state, self.folder.path, running.bootstrap, running.pid, answer.cluster_id if answer else None
-        )
-
-    def __enter__(self) -> DevBroker:
-        self.start()
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
+        return self._archive(cache, *self._program())
 
     def _archive(self, cache: Path, java: Java, jars: Sequence[Path]) -> ClassArchive | None:
         return broker_archive(cache, java, jars, (*_JVM_OPTIONS, *self._jvm_options))
@@ -210,40 +131,23 @@ class DevBroker:
         except (OSError, subprocess.TimeoutExpired) as error:
             log.debug("The class archive of the broker cannot be made: %s", error)
 
-    def _check_port(self) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((_HOST, self.port))
-                return
-            except OverflowError as err:
-                raise EnvironmentProblemError(f"{self.port} is not a port: use 1 to 65535.") from err
-            except PermissionError as err:
-                raise EnvironmentProblemError(
-                    f"Port {self.port} may not be used by this user.", hint="Choose a port above 1023 with --port."
-                ) from err
-            except OSError as err:
-                cause = err
-        running = self.folder.running()
-        if running is not None and running.port == self.port:
-            return  # our own broker: hold() reports it, with the better message
-        answer = ask_broker(_HOST, self.port, timeout_s=_ANSWER_S)
-        silent = f"what listens there did not answer as a Kafka broker within {_ANSWER_S:g} s"
-        who = "a Kafka broker answers there" if answer is not None else silent
-        raise EnvironmentProblemError(
-            f"Port {self.port} on {_HOST} is taken: {who}.",
-            hint="Stop it, use it instead of a broker of your own, or choose another port with --port.",
-        ) from cause
+    def _fetched(self) -> Callable[[], Sequence[str]]:
+        java, jars = self._program()
+        return lambda: self._prepare(java, jars)
 
-    def _prepare(self, java: Java, jars: Sequence[Path], archive_flags: Sequence[str]) -> list[str]:
+    def _program(self) -> tuple[Java, Sequence[Path]]:
+        return find_java(f"the {self.WHAT}"), JarSet().fetch(self._progress)
+
+    def _prepare(self, java: Java, jars: Sequence[Path]) -> list[str]:
         """Write the settings, format the storage the first time; the command line of the broker."""
+        self._uses = self._archive(cache_folder(), java, jars)
         self.folder.log_settings.write_text(_LOG_SETTINGS, "utf-8")
         self.folder.clear_scratch()
         lines = [f"{key}={value}".replace("\\", "\\\\") for key, value in self.broker_settings().items()]
         self.folder.settings.write_text("\n".join(lines) + "\n", "utf-8")
         command = [
             str(java.executable),
-            *archive_flags,
+            *(self._uses.flags() if self._uses else ()),
             *ARCHIVE_FLAGS,
             *_JVM_OPTIONS,
             *self._jvm_options,
@@ -260,12 +164,12 @@ class DevBroker:
         """Kafka's settings for this start; the controller gets a free port of its own each time."""
         served = {"PLAINTEXT": self.port, **self._listeners}
         controller_port = free_port(served.values())
-        shown = ",".join(f"{name}://{_HOST}:{port}" for name, port in served.items())
+        shown = ",".join(f"{name}://{HOST}:{port}" for name, port in served.items())
         settings = {
             "process.roles": "broker,controller",
             "node.id": str(NODE_ID),
-            "controller.quorum.voters": f"{NODE_ID}@{_HOST}:{controller_port}",
-            "listeners": f"{shown},CONTROLLER://{_HOST}:{controller_port}",
+            "controller.quorum.voters": f"{NODE_ID}@{HOST}:{controller_port}",
+            "listeners": f"{shown},CONTROLLER://{HOST}:{controller_port}",
             "advertised.listeners": shown,
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
@@ -327,10 +231,6 @@ class DevBroker:
                 hint="If the folder is at fault, delete it to start empty, or name another one with --data.",
             )
 
-    def _is_ready(self) -> bool:
-        answer = ask_broker(_HOST, self.port, timeout_s=1.0)
-        return answer is not None and answer.is_ready
-
 
 def free_port(others: Collection[int] = ()) -> int:
     """A port of this host that is free at the moment, and none of `others`, for a server that listens there some
@@ -346,10 +246,10 @@ def free_port(others: Collection[int] = ()) -> int:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with suppress(OSError):  # taken
-                probe.bind((_HOST, port))
+                probe.bind((HOST, port))
                 return port
     raise EnvironmentProblemError(
-        f"No port from {_PORTS.start} to {_PORTS.stop - 1} on {_HOST} is free: {_PORT_TRIES} were tried."
+        f"No port from {_PORTS.start} to {_PORTS.stop - 1} on {HOST} is free: {_PORT_TRIES} were tried."
     )
 
 

@@ -48,11 +48,32 @@ class ServerFolder:
         self.title = title
         self.lock = self.path / f"{name}.lock"
         self.log = self.path / f"{name}.log"
+        self._own = {self.lock.name}
 
     @property
     def mark(self) -> str:
         """What only the command line of a server on this folder has."""
         return str(self.path)
+
+    def prepare(self) -> None:
+        """Create the folder, and check that it is ours and writable.
+
+        Errors: EnvironmentProblemError, with one message for each possible problem.
+        """
+        other = "Name another folder with --data."
+        if self.path.exists() and not self.path.is_dir():
+            raise EnvironmentProblemError(f"The {self.title}'s data folder {self.path} is a file.", hint=other)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise self.not_writable(err) from err
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            raise self.not_writable(PermissionError(0, "no permission"))
+        names = {entry.name for entry in self.path.iterdir()}
+        if names and not names & self._own:
+            raise EnvironmentProblemError(
+                f"{self.path} is not empty and no data folder of this {self.title} (it holds {min(names)}).", hint=other
+            )
 
     def new_log(self) -> IO[bytes]:
         """A fresh log for a start; the one before is kept beside it."""
@@ -154,6 +175,7 @@ class BrokerFolder(ServerFolder):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "broker", "broker")
+        self._own = {self.lock.name, "kafka"}
         self.settings = self.path / "server.properties"
         self.log_settings = self.path / "log4j2.properties"
         self.kafka = self.path / "kafka"
@@ -169,31 +191,19 @@ class BrokerFolder(ServerFolder):
         return self.meta.exists()
 
     def prepare(self) -> None:
-        """Create the folder, and check that it is ours, complete and writable.
-
-        Errors: EnvironmentProblemError, with one message for each possible problem.
-        """
-        other = "Name another folder with --data."
-        if self.path.exists() and not self.path.is_dir():
-            raise EnvironmentProblemError(f"The broker's data folder {self.path} is a file.", hint=other)
-        if (self.path / "meta.properties").exists():
+        """The same, and check that it is complete."""
+        if os.access(self.path, os.X_OK) and (self.path / "meta.properties").exists():
             raise EnvironmentProblemError(
-                f"{self.path} holds the data of another Kafka broker (there is a meta.properties in it).", hint=other
+                f"{self.path} holds the data of another Kafka broker (there is a meta.properties in it).",
+                hint="Name another folder with --data.",
             )
-        if self.path.exists() and os.access(self.path, os.R_OK | os.X_OK):
-            names = {entry.name for entry in self.path.iterdir()}
-            if names and not names & {"broker.lock", "kafka"}:
-                raise EnvironmentProblemError(
-                    f"{self.path} is not empty and no data folder of this broker (it holds {sorted(names)[0]}).",
-                    hint=other,
-                )
+        super().prepare()
         try:
-            self.kafka.mkdir(parents=True, exist_ok=True)
+            self.kafka.mkdir(exist_ok=True)
         except OSError as err:
             raise self.not_writable(err) from err
-        for folder in (self.path, self.kafka):
-            if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-                raise self.not_writable(PermissionError(0, "no permission"))
+        if not os.access(self.kafka, os.R_OK | os.W_OK | os.X_OK):
+            raise self.not_writable(PermissionError(0, "no permission"))
         self._check_meta()
 
     def cluster_id(self) -> str | None:

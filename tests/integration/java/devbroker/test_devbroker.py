@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import ConflictError, EnvironmentProblemError
-from kconnect.java.devbroker import BrokerStatus, DevBroker
+from kconnect.java.devbroker import DevBroker
+from kconnect.java.devbroker.dev_broker import ask_broker
+from kconnect.java.devbroker.dev_server import ServerStatus
 from kit.pace import ample_s, ended, now
 from kit.ports import free_port, is_listening
 from kit.topics import consume_values, produce_lines
@@ -20,15 +22,23 @@ from kit.waiting import eventually
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 
 
-def running(broker: DevBroker) -> BrokerStatus:
+def running(broker: DevBroker) -> ServerStatus:
     """Its status, which is STARTING when it takes more than two seconds for its answer."""
 
-    def shown() -> BrokerStatus:
+    def shown() -> ServerStatus:
         found = broker.status()
         assert found.state == "RUNNING", found
         return found
 
     return eventually(shown, 30, "the broker answers")
+
+
+def cluster_of(broker: DevBroker) -> str | None:
+    running(broker)
+    answer = ask_broker("127.0.0.1", broker.port, timeout_s=30)
+    assert answer is not None
+    assert answer.cluster_id == broker.folder.cluster_id()
+    return answer.cluster_id
 
 
 def test_it_takes_records_and_gives_them_back(broker: DevBroker, topic: str) -> None:
@@ -41,7 +51,7 @@ def test_data_and_cluster_survive_a_restart_and_kill_nine_and_one_that_stands_st
     own_broker: DevBroker,
 ) -> None:
     produce_lines(own_broker.bootstrap, "kept", ["one"])
-    cluster = running(own_broker).cluster_id
+    cluster = cluster_of(own_broker)
     own_broker.restart()
     produce_lines(own_broker.bootstrap, "kept", ["two"])
 
@@ -52,7 +62,7 @@ def test_data_and_cluster_survive_a_restart_and_kill_nine_and_one_that_stands_st
     assert now() - began < 6.0, "a warm start"
 
     assert consume_values(own_broker.bootstrap, "kept", 2) == [b"one", b"two"]
-    assert running(own_broker).cluster_id == cluster
+    assert cluster_of(own_broker) == cluster
 
     assert own_broker.pid is not None
     os.kill(own_broker.pid, signal.SIGSTOP)  # it cannot answer SIGTERM now
@@ -68,7 +78,7 @@ def test_a_detached_broker_is_found_and_stopped_by_another_owner_and_leaves_no_p
     assert pid is not None
 
     status = running(other)
-    assert (status.bootstrap, status.pid) == (own_broker.bootstrap, pid)
+    assert (status.address, status.pid) == (own_broker.bootstrap, pid)
 
     assert other.stop()
     assert own_broker.wait(ample_s(5)) == 143
