@@ -436,3 +436,23 @@ def test_settings_that_can_not_work_are_refused(server: Server) -> None:
         with pytest.raises(ConfigError, match=reported) as caught:
             harness(server, **wrong).start()
         assert "secret" not in str(caught.value)
+
+
+def test_an_item_without_a_cursor_is_given_up_once_and_the_others_come(server: Server) -> None:
+    items: list[dict[str, Any]] = [{"id": 1, "at": 1}, {"id": 2, "at": None}, {"id": 3}, {"id": 4, "at": 4}]
+    server.answer = lambda *_: (200, {}, items)
+    with harness(server, cursor_field="at", errors_tolerance="all") as source:
+        assert [item["id"] for item in values(source, 2)] == [1, 4]
+        items.append({"id": 5, "at": 5})
+        assert [item["id"] for item in values(source, 1)] == [5]
+        assert [errant.record.value["id"] for errant in source.errant] == [2, 3]
+    with harness(server, cursor_field="at") as source, pytest.raises(DataError, match=r"no usable cursor .*at: None"):
+        values(source, 1)
+
+
+def test_an_answer_without_content_has_no_items_and_the_next_one_is_asked_for(server: Server) -> None:
+    server.answer = lambda *_: (
+        (204, {"Content-Length": "0"}, b"") if len(server.requests) < 3 else (200, {}, [{"id": 1}])
+    )
+    with harness(server, items_pointer="", poll_interval_ms="1") as source:
+        assert values(source, 1) == [{"id": 1}]

@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kconnect.api import ConfigError, ConnectError, DataError, RetriableError
+from kconnect.api import ConfigError, ConnectError, RetriableError
 from kconnect.api.http_client import (
     Advice,
     CertificateError,
@@ -119,14 +119,6 @@ def refused(url: str, answer: Response) -> ConnectError:
         f"{said(url, answer)}: {answer.body[:200].decode('utf-8', 'replace')}",
         hint="Check url, auth.* and header.*." if answer.status in (401, 403, 404) else None,
     )
-
-
-def json_of(answer: Response, url: str, loads: Callable[[bytes], Any] = json.loads) -> Any:
-    """The body as JSON, by `loads`. Errors: DataError."""
-    try:
-        return loads(answer.body)
-    except ValueError as err:
-        raise DataError(f"{shown_url(url)} did not answer with JSON: {err}; it begins {answer.body[:80]!r}") from err
 
 
 def said(url: str, answer: Response) -> str:

@@ -25,6 +25,7 @@ from kconnect.api import (
 from kconnect.api.http_client import Response, shown_url
 from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
+from kconnect.builtin.connectors.http_answers import json_of
 from kconnect.builtin.connectors.http_config import CONFIG
 from kconnect.builtin.connectors.http_reading import (
     COUNTED,
@@ -34,12 +35,13 @@ from kconnect.builtin.connectors.http_reading import (
     Paging,
     Reach,
     cursor_before,
+    digest_of,
     filled,
     pointer,
     variables_of,
     with_parameter,
 )
-from kconnect.builtin.connectors.http_requests import HttpClient, OAuthToken, json_of, own_headers, refused
+from kconnect.builtin.connectors.http_requests import HttpClient, OAuthToken, own_headers, refused
 from kconnect.builtin.types.declarations import declarations
 from kconnect.builtin.types.exact_numbers import exact_json
 from kconnect.builtin.version import KAFKA_VERSION
@@ -223,6 +225,7 @@ class HttpJsonSourceTask(SourceTask):
         self._last_items: list[Any] = []  # of the page before, where pages are counted
         self._wait_s = 0.0
         self._failures = 0
+        self._without_cursor: dict[str, None] = {}  # digests of items that were given up, in their order
         self._has_reported_full = False
         self._is_ahead = False  # of the last record
         self._is_resumed = self._place.page is not None
@@ -254,7 +257,7 @@ class HttpJsonSourceTask(SourceTask):
             items: list[Any] = []  # a page behind the last one
             document: Any = None
         else:
-            document = json_of(answer, page.url, self._loads)
+            document = json_of(answer, page.url, self._config["response.max.bytes"], self._loads)
             items = self._items(document, page.url)
         before = self._place
         fresh = self._turn(page, answer, document, items)
@@ -337,6 +340,8 @@ class HttpJsonSourceTask(SourceTask):
     # --- the answer ---
 
     def _items(self, document: Any, url: str) -> list[Any]:
+        if document is None:
+            return []
         where = self._config["items.pointer"]
         found = pointer(document, where, _MISSING)
         if found is _MISSING:
@@ -353,9 +358,10 @@ class HttpJsonSourceTask(SourceTask):
             self._last_items = []
         reach, fresh = place.reach, items
         if self._config["cursor.field"]:
-            reported = [(self._cursor(item), self._apart(item), item) for item in items]
+            usable = self._with_cursors(items)
+            reported = [(cursor, self._apart(item, cursor), item) for item, cursor in usable]
             reach, is_fresh = reach.page(reported, self._lookback)
-            fresh = [item for item, is_new in zip(items, is_fresh, strict=True) if is_new]
+            fresh = [item for (item, _), is_new in zip(usable, is_fresh, strict=True) if is_new]
         following = self._paging.following(page, answer, document, len(items))
         if self._paging.kind in COUNTED and items:
             if items == self._last_items:
@@ -381,21 +387,34 @@ class HttpJsonSourceTask(SourceTask):
                 )
         return fresh
 
-    def _cursor(self, item: Any) -> Any:
-        field = self._config["cursor.field"]
-        cursor = pointer(item, field)
-        if isinstance(cursor, Decimal):
-            cursor = int(cursor) if cursor == cursor.to_integral_value() else str(cursor)
-        if cursor is None or isinstance(cursor, bool | list | dict):
-            raise DataError(
-                f"An item of {shown_url(self._url)} has no usable cursor at cursor.field={field}: {cursor!r}"
-            )
-        return cursor
+    def _with_cursors(self, items: list[Any]) -> list[tuple[Any, Any]]:
+        """Each item with its cursor; one without is given up, once, as it comes again with each round.
 
-    def _apart(self, item: Any) -> Any:
+        Errors: what fails the task if that is not tolerated.
+        """
+        field = self._config["cursor.field"]
+        found = []
+        for item in items:
+            cursor = pointer(item, field)
+            if isinstance(cursor, Decimal):
+                cursor = int(cursor) if cursor == cursor.to_integral_value() else str(cursor)
+            if cursor is not None and not isinstance(cursor, bool | list | dict):
+                found.append((item, cursor))
+                continue
+            digest = digest_of(item)
+            if digest in self._without_cursor:
+                continue
+            message = f"An item of {shown_url(self._url)} has no usable cursor at cursor.field={field}: {cursor!r}"
+            self.context.report_errant(self._record(item, self._place.to_offset()), DataError(message))
+            self._without_cursor[digest] = None
+            if len(self._without_cursor) > _MOST_GIVEN_UP:
+                del self._without_cursor[next(iter(self._without_cursor))]
+        return found
+
+    def _apart(self, item: Any, cursor: Any) -> Any:
         """What tells an item from others with its cursor."""
         if self._config["cursor.identity"] == "key":
-            return [pointer(item, self._config["key.field"]), self._cursor(item)]
+            return [pointer(item, self._config["key.field"]), cursor]
         return item
 
     def _record(self, item: Any, offset: Mapping[str, Any]) -> SourceRecord:
@@ -405,3 +424,4 @@ class HttpJsonSourceTask(SourceTask):
 
 
 _MISSING = object()
+_MOST_GIVEN_UP = 10_000
