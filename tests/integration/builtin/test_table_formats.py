@@ -11,6 +11,7 @@ import pytest
 from pyiceberg.io.pyarrow import ArrowScan
 
 from kconnect.api import RetriableError, TopicPartition
+from kconnect.builtin.connectors.tables.iceberg_table import open_catalog
 from kconnect.builtin.connectors.tables.open_table import open_table
 from kconnect.builtin.connectors.tables.table_config import TableConfig
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
@@ -409,3 +410,16 @@ def test_commits_of_somebody_else_in_between_are_no_hindrance(make, settings):
     assert ids(settings) == [1, 2, 3, 100]
     assert make().open([A]) == {A: 4}
     assert make().schema().names == ["id", "name", "more"]
+
+
+def test_the_server_of_an_iceberg_catalog_names_no_class_of_this_machine(catalog):
+    """A property of a table, or of the server, by which pyiceberg would call anything that can be imported."""
+    opened = open_catalog({"type": "rest", "uri": catalog.url}, 20.0)
+    opened.create_namespace_if_not_exists("default")
+    name = f"default.t{uuid.uuid4().hex}"
+    opened.create_table(name, schema=pa.schema([("a", pa.int64())]), properties={"py-io-impl": "subprocess.Popen"})
+    table = opened.load_table(name)
+    assert table.properties["py-io-impl"] == "subprocess.Popen"
+    assert type(table.io).__name__ == "PyArrowFileIO"
+    own = open_catalog({"type": "rest", "uri": catalog.url, "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"}, 20.0)
+    assert type(own.load_table(name).io).__name__ == "FsspecFileIO"

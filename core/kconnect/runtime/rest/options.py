@@ -128,7 +128,8 @@ class RestOptions:
 
 def _host(config: WorkerConfig, plugins: PluginRegistry | None) -> Host:
     providers = frozenset(config.values["config.providers"] or ())
-    host = Host(own_topics=frozenset(own_topics(config.originals)), providers=providers)
+    group = config.originals.get("group.id")
+    host = Host(own_topics=frozenset(own_topics(config.originals)), providers=providers, group=group)
     return host if plugins is None else replace(host, full_name=plugins.known_as)
 
 

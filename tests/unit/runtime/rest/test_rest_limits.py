@@ -18,7 +18,7 @@ PROVIDERS = frozenset({"file", "env"})
 
 @pytest.fixture(scope="module")
 def host() -> Host:
-    return Host(PluginRegistry.load(None).known_as, TOPICS, PROVIDERS)
+    return Host(PluginRegistry.load(None).known_as, TOPICS, PROVIDERS, "workers")
 
 
 def source(**more: str) -> dict[str, str]:
@@ -83,6 +83,33 @@ ESCAPES = {
     ),
     "driver of MySQL": one("SqlSource", **{"connection.url": "jdbc:mysql://h/d?allowLoadLocalInfile=true"}),
     "driver of PostgreSQL": one("SqlSource", **{"connection.url": "jdbc:postgresql://h/d?socketFactory=x.Y"}),
+    "driver, its name encoded": one("SqlSource", **{"connection.url": "mysql://h/d?local%5Finfile=1"}),
+    "driver by an argument": one("SqlSource", **{"connection.driver": "pymysql", "connection.arg.local_infile": "1"}),
+    "passwords of the driver": one("SqlSource", **{"connection.url": "postgresql://h/d?a=b&passfile=/root/.pgpass"}),
+    "defaults of the driver": one(
+        "SqlSource", **{"connection.url": "mysql+pymysql://h/d?read_default_file=~%2Fmy.cnf"}
+    ),
+    "key of the driver": one("SqlSink", topics="t", **{"connection.url": "jdbc:postgresql://h/d?sslkey=client.pem"}),
+    "driver by ODBC": one("SqlSource", **{"connection.url": "mssql+pyodbc:///?odbc_connect=Driver%3DSQLite3"}),
+    "alias with a dot": source(transforms="a.b", **{"transforms.a.b.type": "PythonTransform"}),
+    "predicate with a dot": source(**{"transforms.x.predicate": "a.b", "predicates.a.b.type": "PythonPredicate"}),
+    "any class by an alias with a dot": source(transforms="a.b", **{"transforms.a.b.type": "os:system"}),
+    "class by a reference": source(transforms="a.b", **{"transforms.a.b.type": "${env:CLASS}"}),
+    "router by an alias with a dot": source(
+        transforms="a.b", **{"transforms.a.b.type": "RegexRouter", "transforms.a.b.replacement": "connect-configs"}
+    ),
+    "login module behind Kafka's": source(
+        **{"producer.override.sasl.jaas.config": 'x.JndiLoginModule required y="PlainLoginModule";'}
+    ),
+    "second login module": source(
+        **{"producer.override.sasl.jaas.config": "PlainLoginModule required; x.JndiLoginModule required;"}
+    ),
+    "class of a catalog": one("TableSink", topics="t", **{"table.catalog.py-io-impl": "subprocess.Popen"}),
+    "group of another connector": sink(**{"consumer.override.group.id": "connect-orders"}),
+    "group of the workers": sink(**{"consumer.override.group.id": "workers"}),
+    "group by a reference": sink(**{"consumer.override.group.id": "${env:GROUP}"}),
+    "mirror of all": one("org.apache.kafka.connect.mirror.MirrorSourceConnector"),
+    "mirror by pattern": one("java:org.apache.kafka.connect.mirror.MirrorSourceConnector", topics="a,connect-[cx].*"),
     # The cluster itself
     "config topic": source(topic="connect-configs"),
     "config topic by a router": source(
@@ -114,6 +141,18 @@ HARMLESS = {
     "registry": source(**{"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://r:8081"}),
     "DDL": sink(**{"value.schema": "id bigint, at timestamp"}),
     "SQL": source(transforms="q", **{"transforms.q.type": "SqlTransform", "transforms.q.query": "SELECT a / b FROM r"}),
+    "own group": sink(**{"consumer.override.group.id": "connect-eve-2"}),
+    "group of nobody": sink(**{"consumer.override.group.id": "shop"}),
+    "setting of a step": source(
+        transforms="x", **{"transforms.x.type": "HoistField$Value", "transforms.x.y.type": "json"}
+    ),
+    "login of a database": one("SqlSource", **{"connection.url": "postgresql://h/d?sslmode=require&options=-c%20a=b"}),
+    "login": source(
+        **{
+            "producer.override.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'username="a" password="b=c;";'
+        }
+    ),
     "client": source(
         **{"producer.override.sasl.jaas.config": "org.x.PlainLoginModule required username=a password=b;"}
     ),
@@ -125,6 +164,26 @@ HARMLESS = {
 @pytest.mark.parametrize("config", HARMLESS.values(), ids=HARMLESS)
 def test_a_grant_without_a_word_allows_what_harms_nobody(host, config):
     assert Limits().beyond(config, host) == []
+
+
+def test_a_mirror_leaves_out_the_clusters_own_topics_though_its_class_was_granted(host):
+    limits = Limits(classes=("*MirrorSource*",))
+    mirror = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    assert limits.beyond(one(mirror, topics="orders-.*"), host) == []
+    assert limits.beyond(one(mirror, **{"topics.exclude": "__.*,connect-.*"}), host) == []
+    assert limits.beyond(one(mirror), host) == [
+        "topics of MirrorSourceConnector match connect-configs, one of the worker's own topics; topics.exclude leaves "
+        "it out"
+    ]
+    assert len(limits.beyond(one(mirror, **{"topics": "connect-.*", "topics.exclude": "connect-[co].*"}), host)) == 1
+
+
+def test_who_may_edit_the_other_connector_may_name_its_group(host):
+    config = sink(**{"consumer.override.group.id": "connect-eve-old"})
+    assert Limits().beyond(config, host, lambda name: name.startswith("eve-")) == []
+    assert Limits().beyond(config, host, lambda name: name == "eve-2") == [
+        "consumer.override.group.id names connect-eve-old, the group of connector eve-old"
+    ]
 
 
 def test_classes_are_the_only_connectors_and_allow_steps_that_run_code(host):

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ import requests
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import ServerError, ServiceUnavailableError, TooManyRequestsError
+from pyiceberg.io import PY_IO_IMPL, load_file_io
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.api.wording import pluralize
@@ -384,7 +386,20 @@ def _with_nulls(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class RestCatalogWithDeadline(RestCatalog):
-    """pyiceberg's own, but a server that takes a connection and does not answer is an error in time."""
+    """pyiceberg's own, but a server that takes a connection and does not answer is an error in time.
+
+    Its server may say how tables are read, but not which class of this machine does so: that is for the config.
+    """
+
+    def __init__(self, name: str, **properties: str) -> None:
+        self._file_io = properties.get(PY_IO_IMPL)
+        super().__init__(name, **properties)
+
+    def _load_file_io(self, properties: Mapping[str, str] = MappingProxyType({}), location: str | None = None) -> Any:
+        """Called for each table, with what the server says of it."""
+        own = {} if self._file_io is None else {PY_IO_IMPL: self._file_io}
+        said = {key: value for key, value in {**self.properties, **properties}.items() if key != PY_IO_IMPL}
+        return load_file_io({**said, **own}, location)
 
     def _config_headers(self, session: Any) -> None:
         """Called for each session before its first request, which may be for a token."""

@@ -103,7 +103,7 @@ class Access:
     def require_config(self, config: Mapping[str, str], connector: str | None) -> None:
         """Refuse a config that names what no grant of an editor of the connector allows. Errors: DeniedError."""
         limits = [] if self.roles is None else self.roles.limits(self.caller, connector)
-        beyond = [one.beyond(config, self.host) for one in limits]
+        beyond = [one.beyond(config, self.host, lambda name: self.allows(Role.EDITOR, name)) for one in limits]
         if not beyond or not all(beyond):
             return
         first, *more = min(beyond, key=len)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
+from urllib.parse import unquote
 
 from kconnect.java.compat.regex import compile_java
 
@@ -58,13 +59,26 @@ _DATABASE_FILE: Final = re.compile(
 # Parameters of database URLs by which a driver runs code or sends files of this machine
 _DRIVER_CODE: Final = re.compile(
     r"allowLoadLocalInfile|allowUrlInLocalInfile|local_infile|autoDeserialize|socketFactory|sslfactory|loggerFile|"
-    r"queryInterceptors|INIT=",
+    r"queryInterceptors|odbc_connect|INIT=",
     re.IGNORECASE,
 )
+_DATABASE_URL: Final = re.compile(r"^(?:jdbc:|(?!https?:)[\w+.-]+://)", re.IGNORECASE)
+# Files of this machine that a driver reads, such as passwords, keys and its defaults
+_PARAMETER: Final = re.compile(
+    r"[?&;][^=&;]+=((?:file:|[/~]|\.\.?/)[^&;]*|[^&;/]*\.(?:pgpass|cnf|pem|key|jks|p12))(?=$|[&;])"
+)
 _DRIVERS: Final = ("sqlite3", "psycopg", "pymysql")
-_LOGIN_MODULE: Final = re.compile(r"(?:Plain|Scram|OAuthBearer|Krb5)LoginModule")
+# One, to its end: after a semicolon another one begins
+_LOGIN_MODULE: Final = re.compile(
+    r'\s*(?:[\w.]+\.)?(?:Plain|Scram|OAuthBearer|Krb5)LoginModule\b(?:"(?:[^"\\]|\\.)*"|[^;"])*(?:;\s*)?'
+)
 _TOPIC_KEY: Final = re.compile(r"(?:^|\.)topics?(?:\.name)?$")
-_STEP: Final = re.compile(r"^(transforms|predicates)\.[^.]+\.type$")
+# An alias may have dots, and one of a predicate need not be listed
+_STEP: Final = re.compile(r"^(?:transforms|predicates)\.(.+)\.type$")
+_NO_CLASS: Final = re.compile(r"[^.:$]*")
+_MIRROR: Final = "MirrorSourceConnector"
+_EVERY_TOPIC: Final = ".*"  # Its default
+_GROUP_PREFIX: Final = "connect-"
 _CONVERTER: Final = re.compile(r"(?:^|\.)(?:key|value|header)\.converter$")
 _INTERCEPTORS: Final = re.compile(r"\.interceptor\.classes$")
 _REFERENCE: Final = re.compile(r"\$\{([^}:]*):([^}]*)\}")
@@ -80,6 +94,8 @@ class Host:
     """The topics of configs, offsets and statuses, which are the cluster itself."""
     providers: frozenset[str] = field(default=frozenset())
     """The worker's config providers."""
+    group: str | None = None
+    """The group of the workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +111,19 @@ class Limits:
     secrets: Sequence[str] | None = None
     """References to config providers, as they are written inside of `${..}`."""
 
-    def beyond(self, config: Mapping[str, str], host: Host) -> list[str]:
-        """Each thing that the config names and the grant does not: a sentence that names the setting."""
+    def beyond(
+        self, config: Mapping[str, str], host: Host, edits: Callable[[str], bool] = lambda _name: False
+    ) -> list[str]:
+        """Each thing that the config names and the grant does not: a sentence that names the setting.
+
+        `edits`: whether the caller may edit the connector of this name, too.
+        """
         return [
             *self._classes_beyond(config, host),
             *self._code_beyond(config),
             *self._files_beyond(config),
             *self._topics_beyond(config, host),
+            *_groups_beyond(config, host, edits),
             *self._references_beyond(config, host),
         ]
 
@@ -111,6 +133,8 @@ class Limits:
             called = full or name
             if _names_class(self.classes or (), called, name):
                 continue
+            if full is None and (found := _STEP.match(key)) and "." in found[1] and _NO_CLASS.fullmatch(name):
+                continue  # a setting of a step, which ends like the one that names its class
             if full is None:
                 yield f"{key}={name} is not among this worker's plugins, and the grant's classes do not name it"
             elif any(fnmatchcase(called, pattern) for pattern in _CODE):
@@ -123,11 +147,13 @@ class Limits:
         if _names_class(self.classes or (), config.get("connector.class", ""), config.get("connector.class", "")):
             return
         for key, value in config.items():
-            if key.endswith("sasl.jaas.config") and not _LOGIN_MODULE.search(value):
+            if key.endswith("sasl.jaas.config") and not _LOGIN_MODULE.fullmatch(value):
                 yield f"{key} names a login module that is not Kafka's"
+            elif key.startswith("table.catalog.") and key.endswith("-impl"):
+                yield f"{key} names a class that the catalog runs"
             elif key == "connection.driver" and value.strip() not in ("", *_DRIVERS):
                 yield f"{key}={value} is not one of {', '.join(_DRIVERS)}"
-            elif key.endswith(("url", "query", "suffix")) and (found := _DRIVER_CODE.search(value)):
+            elif found := _DRIVER_CODE.search(_of_driver(key, value)):
                 yield f"{key} has {found[0]}, by which a driver runs code or sends files of this machine"
 
     def _files_beyond(self, config: Mapping[str, str]) -> Iterator[str]:
@@ -143,6 +169,8 @@ class Limits:
                 yield f"{key}={name} matches {own}, one of the worker's own topics"
             elif self.topics is not None and not any(_covers(one, name, key, is_start) for one in self.topics):
                 yield f"{key}={config[key]} is not among the grant's topics"
+        if config.get("connector.class", "").strip().endswith(_MIRROR) and (own := _mirrored(config, host.own_topics)):
+            yield f"topics of {_MIRROR} match {own}, one of the worker's own topics; topics.exclude leaves it out"
         if self.topics is None:
             return
         for key, name in _classes(config):
@@ -161,6 +189,13 @@ class Limits:
                     yield f"{key} asks for ${{{provider}:{rest}}}, which is not among the grant's secrets"
 
 
+def _of_driver(key: str, value: str) -> str:
+    """What of a setting a driver of databases reads as its parameters."""
+    if key.startswith("connection.arg."):
+        return key
+    return unquote(value) if key.endswith(("url", "query", "suffix")) else ""
+
+
 def local_paths(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Settings that name files or folders of this machine, with the path as it stands there.
 
@@ -168,7 +203,7 @@ def local_paths(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     path that begins with a folder of this machine.
     """
     for key, value in config.items():
-        if key == "name" or _STEP.match(key) or key.endswith((".class", ".classes")):
+        if key == "name" or key.endswith((".class", ".classes")):
             continue
         for text in dict.fromkeys((value.strip(), *(part.strip() for part in value.split(",")))):
             path = _local_path(key, text)
@@ -185,6 +220,8 @@ def local_paths(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _local_path(key: str, text: str) -> str | None:
+    if _DATABASE_URL.match(text) and (named := _PARAMETER.search(unquote(text))):
+        return named[1]
     if not text or (_REMOTE.match(text) and "::" not in text):
         return None
     if found := _DATABASE_FILE.match(text):
@@ -283,6 +320,29 @@ def _covers(pattern: str, name: str, key: str, is_start: bool) -> bool:
         return fnmatchcase(name, pattern)
     begin = pattern.removesuffix("*")
     return pattern.endswith("*") and not any(sign in begin for sign in "*?[") and name.startswith(begin)
+
+
+def _groups_beyond(config: Mapping[str, str], host: Host, edits: Callable[[str], bool]) -> Iterator[str]:
+    """Who alters the offsets of a connector alters those of its group, which may be another connector's."""
+    key = "consumer.override.group.id"
+    group = config.get(key, "").strip()
+    other = group.removeprefix(_GROUP_PREFIX)
+    if group == host.group:
+        yield f"{key} names {group}, the group of the workers"
+    elif "${" in group:
+        yield f"{key} refers to {group}, which may be another connector's group"
+    elif other not in (group, config.get("name")) and not edits(other):
+        yield f"{key} names {group}, the group of connector {other}"
+
+
+def _mirrored(config: Mapping[str, str], own: frozenset[str]) -> str | None:
+    """The first of the topics that a mirror reads; its lists are of expressions."""
+    named, left_out = (
+        [pattern.strip() for pattern in config.get(key, default).split(",") if pattern.strip()]
+        for key, default in (("topics", _EVERY_TOPIC), ("topics.exclude", ""))
+    )
+    kept = frozenset(topic for topic in own if not any(_matched(pattern, frozenset((topic,))) for pattern in left_out))
+    return next((topic for pattern in named if (topic := _matched(pattern, kept)) is not None), None)
 
 
 def _matched(pattern: str, topics: frozenset[str]) -> str | None:
