@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kconnect.errors import UnreachableError
+from kconnect.errors import ConnectError, UnreachableError
 from kconnect.runtime.herder.group.description import describe_group, groups_of_type
 from kit.group_members import Member
 from kit.group_offsets import member_of
+from kit.guarded_broker import login_of
 from kit.pace import ample_s
 from kit.ports import free_port
 from kit.waiting import eventually
@@ -59,3 +60,13 @@ def test_brokers_that_are_away_end_it_with_the_setting_of_its_time():
     for ask in (lambda: describe_group(away, "g", 0.5), lambda: groups_of_type(away, "connect", 0.5)):
         with pytest.raises(UnreachableError, match=r"within 0\.5 s \(--timeout\)"):
             ask()
+
+
+def test_a_broker_that_refuses_the_login_is_not_called_away(broker):
+    away = f"127.0.0.1:{free_port()}"
+    settings = {**login_of("reader", "wrong-password"), "bootstrap.servers": f"{away},{broker.guarded}"}
+    with pytest.raises(ConnectError, match=f"{broker.guarded} refuses the login") as reported:
+        groups_of_type(settings, "connect", ample_s(10))
+    assert not isinstance(reported.value, UnreachableError)
+    assert "sasl.jaas.config" in (reported.value.hint or "")
+    assert "wrong-password" not in str(reported.value)

@@ -73,14 +73,15 @@ def groups_of_type(
     """The groups of a type, such as `connect`, on all brokers, as far as we may describe them.
 
     `settings`, `timeout_setting`: as of `describe_group`.
-    Errors: UnreachableError if no broker answers; ConnectError if one of several does not: its groups are not known.
+    Errors: UnreachableError if no broker answers; ConnectError if a broker refuses us, or one of several does not
+    answer: its groups are not known.
     """
     way, deadline = access(settings, settings.get("client.id", "kconnect-admin")), time.monotonic() + timeout_s
     doing = f"Groups cannot be listed within {timeout_s:g} s ({timeout_setting})"
     try:
         brokers = ask_any(way, KnownBrokers(), timeout_s)
     except ConnectError as err:
-        raise UnreachableError(f"{doing}: {err}", hint=AWAY_HINT) from err
+        raise type(err)(f"{doing}: {err}", hint=err.hint) from err
     try:
         return [group for broker in brokers for group in _on_broker(broker, way, protocol_type, deadline)]
     except Unanswered as err:

@@ -74,13 +74,19 @@ def ask_coordinator(
 
 
 def ask_any(way: Access, request: KafkaRequest[A], within_s: float) -> A:
-    """The answer of the first broker of `bootstrap.servers` that gives one. Errors: ConnectError with why none does."""
+    """The answer of the first broker of `bootstrap.servers` that gives one.
+
+    Errors: UnreachableError with why none does; ConnectError where one of them refuses us, as the login.
+    """
     problems = []
+    refusal: ConnectError | None = None
     for address in way.bootstrap:
         try:
             connection = BrokerConnection(address, way, within_s / len(way.bootstrap) * 0.6)
         except (Unanswered, ConnectError) as err:
             problems.append(str(err).rstrip("."))
+            if refusal is None and isinstance(err, ConnectError):
+                refusal = err
             continue
         try:
             return connection.ask(request, within_s / len(way.bootstrap) * 0.3)
@@ -88,7 +94,9 @@ def ask_any(way: Access, request: KafkaRequest[A], within_s: float) -> A:
             problems.append(str(err))
         finally:
             connection.close()
-    raise ConnectError("; ".join(problems))
+    if refusal is None:
+        raise UnreachableError("; ".join(problems), hint=AWAY_HINT)
+    raise ConnectError("; ".join(problems), hint=refusal.hint) from refusal
 
 
 def refused(doing: str, code: int, settings: Mapping[str, str], *needs: Right) -> ConnectError:
