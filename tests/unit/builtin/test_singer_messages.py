@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time as timelib
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -236,6 +237,27 @@ def test_a_state_is_kept_as_it_was_and_other_messages_say_nothing(caplog: pytest
     assert say(one, type="NOVELTY") is say(one, type="NOVELTY") is None
     assert one.read(b" \n") is None
     assert caplog.text.count("NOVELTY") == 1
+
+
+def test_a_state_of_nothing_is_none_and_does_not_take_the_place_of_the_last() -> None:
+    one = messages()
+    assert say(one, type="STATE", value=None) is None
+    assert say(one, type="STATE") is None
+    assert say(one, type="STATE", value={}) == State("{}")
+
+
+def test_a_time_without_a_zone_is_of_utc_and_one_key_may_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    timelib.tzset()
+    try:
+        one = messages()
+        say(one, type="SCHEMA", stream="s", schema={"properties": {"id": {"type": "integer"}}}, key_properties="id")
+        for text in ("2026-01-01T00:00:00", "2026-01-01T00:00:00Z", "2025-12-31T19:00:00-05:00"):
+            found = say(one, type="RECORD", stream="s", record={"id": 7}, time_extracted=text)
+            assert (found.timestamp, found.key["id"]) == (1767225600000, 7)
+    finally:
+        monkeypatch.undo()
+        timelib.tzset()
 
 
 def test_a_schema_may_change_between_records() -> None:

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -255,8 +255,8 @@ class Messages:
         kind = message.get("type")
         if kind == "RECORD":
             return self._record(message, line)
-        if kind == "STATE":
-            return State(json_text(message.get("value")))
+        if kind == "STATE":  # of nothing, it would take the place of the last one, and no tap begins at null
+            return None if message.get("value") is None else State(json_text(message["value"]))
         if kind == "SCHEMA":
             self._schema(message, line)
         elif kind == "BATCH":
@@ -282,7 +282,9 @@ class Messages:
         name, node = message.get("stream"), message.get("schema")
         if not isinstance(name, str) or not isinstance(node, dict):
             raise self._no_message(line, "a SCHEMA has a stream and a schema")
-        described = json.dumps([node, message.get("key_properties")], sort_keys=True, default=str)
+        keys = message.get("key_properties") or []
+        keys = [keys] if isinstance(keys, str) else keys
+        described = json.dumps([node, keys], sort_keys=True, default=str)
         known = self._streams.get(name)
         if known is not None and known.described == described:
             return
@@ -291,7 +293,7 @@ class Messages:
         shape = stream_shape(node, name)
         if known is not None:
             shape.add(known.shape.added)
-        self._streams[name] = _Stream(name, described, shape, message.get("key_properties") or ())
+        self._streams[name] = _Stream(name, described, shape, keys)
 
     def _record(self, message: Mapping[str, Any], line: bytes) -> SourceRecord | BadRecord:
         name, held = message.get("stream"), message.get("record")
@@ -330,6 +332,7 @@ def _extracted_ms(text: Any) -> int | None:
     if not isinstance(text, str):
         return None
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
