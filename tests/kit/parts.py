@@ -54,7 +54,12 @@ PARTS: Final[tuple[Part, ...]] = (
     Part(
         name="chaos",
         about="workers, slots and brokers killed and frozen in turn, and what everybody says meanwhile",
-        tests=("system/runtime/herder/test_chaos.py", "system/runtime/herder/test_outages.py"),
+        tests=(
+            "system/runtime/herder/test_chaos.py",
+            "system/runtime/herder/test_frozen_worker.py",
+            "system/runtime/herder/test_outages.py",
+            "integration/runtime/herder/test_held_back.py",
+        ),
         subjects=("kconnect.runtime.herder.cluster", "kconnect.runtime.herder.group", "kconnect.spark.launcher"),
     ),
     Part(
