@@ -26,7 +26,11 @@ from kconnect.logs.redaction import HIDDEN, redact
 
 # Parts of a key that mark its value as secret: whole dotted words, so neither `key.converter` nor `ssl.key` matches
 # (PEM keys have their own names below).
-_SECRET_WORDS: Final = ("password", "passwd", "passphrase", "secret", "token", "credential", "credentials", "apikey")
+_SECRET_WORDS: Final = (
+    "password", "passwd", "passphrase", "secret", "token", "credential", "credentials", "apikey",
+    "authorization", "cookie",
+)  # fmt: skip
+# With dots for lines and dashes: `x-api-key` of an HTTP header is one
 _SECRET_ENDS: Final = (
     "sasl.jaas.config",
     "ssl.keystore.key",
@@ -35,9 +39,9 @@ _SECRET_ENDS: Final = (
     "access.key",
     "private.key",
     "basic.auth.user.info",
-    "account_key",  # this and the next two: of stores, in object.options.*
-    "connection_string",
-    "client_kwargs",
+    "account.key",  # this and the next two: of stores, in object.options.*
+    "connection.string",
+    "client.kwargs",
 )
 # Keys with such a word whose value is a location, not the secret itself.
 _HARMLESS_ENDS: Final = (
@@ -300,11 +304,12 @@ def _covers(name: str, logger: str) -> bool:
 def is_secret(key: str) -> bool:
     """Whether the name of a setting marks its value as secret."""
     lowered = key.lower()
-    if lowered.endswith(_SECRET_ENDS):
+    dotted = lowered.replace("_", ".").replace("-", ".")
+    if dotted.endswith(_SECRET_ENDS):
         return True
     if lowered.endswith(_HARMLESS_ENDS):
         return False
-    words = lowered.replace("_", ".").replace("-", ".").split(".")
+    words = dotted.split(".")
     return any(word in _SECRET_WORDS or word.endswith(("password", "secret")) for word in words)
 
 

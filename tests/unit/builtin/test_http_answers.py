@@ -37,6 +37,8 @@ def bare_deflate(body: bytes) -> bytes:
         ("deflate", bare_deflate(TEXT.encode())),
         ("gzip, deflate", zlib.compress(gzip.compress(TEXT.encode()))),
     ],
+    # The bytes have the time in them, and all processes of a run must give a test the same name
+    ids=["identity", "gzip", "two of gzip", "deflate", "bare deflate", "both"],
 )
 def test_a_body_that_is_compressed_unasked_is_read(encoding: str, body: bytes) -> None:
     assert read(body, content_encoding=encoding) == NAMES

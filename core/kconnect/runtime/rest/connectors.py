@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import Any, Protocol
 
 from kconnect.errors import BadRequestError, NotFoundError
@@ -76,7 +77,7 @@ def _expanded(call: Call[Watched], name: str, expansions: list[str]) -> dict[str
         if expansion == "status":
             body["status"] = call.herder.connector_status(name)
         elif expansion == "info":
-            body["info"] = call.herder.connector_info(name).to_json()
+            body["info"] = _shown(call, call.herder.connector_info(name))
         else:
             log.info("Ignoring unknown expansion type %s", expansion)
     return body
@@ -125,7 +126,7 @@ def patch_config(call: Call[_Changed]) -> Answer:
 
 def show_connector(call: Call[Connectors]) -> Answer:
     info = call.herder.connector_info(call.path["name"])
-    return Answer(info.to_json(), headers=_tag(info))
+    return Answer(_shown(call, info), headers=_tag(info))
 
 
 def delete_connector(call: Call[ConnectorChanges]) -> Answer:
@@ -134,8 +135,9 @@ def delete_connector(call: Call[ConnectorChanges]) -> Answer:
 
 
 def show_config(call: Call[Connectors]) -> Answer:
-    config = call.herder.connector_config(call.path["name"])
-    return Answer(dict(config), headers={"etag": config_etag(config)})
+    name = call.path["name"]
+    config = call.herder.connector_config(name)
+    return Answer(call.access.shown(config, name), headers={"etag": config_etag(config)})
 
 
 def show_status(call: Call[Watched]) -> Answer:
@@ -170,7 +172,14 @@ def restart(call: Call[ConnectorChanges]) -> Answer:
 
 
 def list_tasks(call: Call[Connectors]) -> Answer:
-    return Answer([task.to_json() for task in call.herder.task_infos(call.path["name"])])
+    name = call.path["name"]
+    of = cache(partial(call.herder.connector_config, name))
+    return Answer(
+        [
+            {**task.to_json(), "config": call.access.shown(task.config, name, of)}
+            for task in call.herder.task_infos(name)
+        ]
+    )
 
 
 def task_status(call: Call[Watched]) -> Answer:
@@ -212,6 +221,11 @@ def alter_offsets(call: Call[Offsets]) -> Answer:
 
 def reset_offsets(call: Call[Offsets]) -> Answer:
     return Answer({"message": call.herder.reset_connector_offsets(call.path["name"], expected=call.expected())})
+
+
+def _shown(call: Call[Any], info: ConnectorInfo) -> dict[str, Any]:
+    """A connector as its caller may see it."""
+    return {**info.to_json(), "config": call.access.shown(info.config, info.name)}
 
 
 def _tag(info: ConnectorInfo) -> dict[str, str]:

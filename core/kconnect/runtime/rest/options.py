@@ -130,7 +130,7 @@ def _host(config: WorkerConfig, plugins: PluginRegistry | None) -> Host:
     providers = frozenset(config.values["config.providers"] or ())
     group = config.originals.get("group.id")
     host = Host(own_topics=frozenset(own_topics(config.originals)), providers=providers, group=group)
-    return host if plugins is None else replace(host, full_name=plugins.known_as)
+    return host if plugins is None else replace(host, full_name=plugins.known_as, passwords=plugins.password_keys)
 
 
 def guarded_files(config: WorkerConfig, env: Mapping[str, str]) -> list[str]:

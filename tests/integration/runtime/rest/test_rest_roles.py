@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from urllib.parse import urlsplit
@@ -11,7 +13,8 @@ import pytest
 
 from kconnect.api.rest_extension import USER, ConnectRestExtension, RestResponse
 from kconnect.client import ClientAccess, ConnectClient
-from kconnect.errors import ConfigError, ConnectError, ForbiddenError
+from kconnect.errors import BadRequestError, ConfigError, ConnectError, ForbiddenError
+from kconnect.logs.redaction import HIDDEN
 from kconnect.runtime.config import DistributedConfig, StandaloneConfig
 from kconnect.runtime.rest import RestOptions, RestServer
 from kit.certificates import Authority
@@ -72,6 +75,55 @@ def test_users_of_basic_auth_have_their_roles_and_the_refusal_says_what_is_missi
             assert ann.connectors() == ["orders-eu", "stock"]
             ann.delete_connector("stock")
             assert isinstance(ann.loggers(), dict)
+
+
+SECRETS = """
+[[grant]]
+role = "admin"
+users = ["ann"]
+[[grant]]
+role = "operator"
+users = ["bob"]
+[[grant]]
+role = "editor"
+users = ["bob"]
+connectors = ["bobs-*"]
+files = ["/in.txt"]
+"""
+
+
+def test_who_may_not_edit_a_connector_sees_no_secret_of_it_and_cannot_copy_its_mask(tmp_path):
+    secret = {
+        **file_source(),
+        "header.Authorization": "Bearer s3cret",
+        "x.password": "s3cret",
+        "y.password": "${env:Y}",
+    }
+    with serving(settings_of(tmp_path, SECRETS, **with_login(tmp_path))) as server:
+        url = server.urls[0]
+        with (
+            ConnectClient(url, access=ClientAccess(user="ann", password="s3cret")) as ann,
+            ConnectClient(url, access=ClientAccess(user="bob", password="s3cret")) as bob,
+        ):
+            ann.put_connector_config("shop", {**file_source(), **secret})
+            plain, tag = ann.tagged_config("shop")
+            seen, same = bob.tagged_config("shop")
+            assert (plain["x.password"], tag) == ("s3cret", same)
+            hidden = {"header.Authorization": HIDDEN, "x.password": HIDDEN, "y.password": "${env:Y}"}
+            assert {key: seen[key] for key in hidden} == hidden
+            assert dict(bob.connector("shop").config) == dict(bob.connector_infos()["shop"].config) == seen
+            assert "s3cret" not in ask(url, "/connectors/shop/tasks", "bob")
+            with pytest.raises(BadRequestError, match="which stands for a secret that does not exist"):
+                bob.put_connector_config("bobs-shop", {**seen, "name": "bobs-shop"})
+
+
+def ask(url, path, user):
+    login = base64.b64encode(f"{user}:s3cret".encode()).decode()
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=ample_s(10))) as connection:
+        connection.request("GET", path, headers={"Authorization": f"Basic {login}"})
+        answer = connection.getresponse()
+        assert answer.status == 200
+        return answer.read().decode()
 
 
 def test_a_certificate_has_the_roles_of_the_user_its_subject_stands_for(tmp_path):

@@ -23,6 +23,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from kconnect.client.masks import masked, unmasked
 from kconnect.errors import ForbiddenError
 from kconnect.runtime.rest.access.callers import Caller, caller_of
 from kconnect.runtime.rest.access.limits import Host
@@ -100,8 +101,25 @@ class Access:
             is_unknown=False,
         )
 
+    def shown(
+        self, config: Mapping[str, str], connector: str, of: Callable[[], Mapping[str, str]] | None = None
+    ) -> dict[str, str]:
+        """A config as the caller may see it: no secrets for who may not edit the connector.
+
+        `of`: gives the connector's config, where this is a task's.
+        Differs: Java knows no roles, and shows all of it to everybody.
+        """
+        if self.allows(Role.EDITOR, connector):
+            return dict(config)
+        return masked(config, self.host.passwords(config if of is None else of()))
+
     def require_config(self, config: Mapping[str, str], connector: str | None) -> None:
-        """Refuse a config that names what no grant of an editor of the connector allows. Errors: DeniedError."""
+        """Refuse a config that names what no grant of an editor of the connector allows.
+
+        Errors: DeniedError; BadRequestError for a mask that `shown` gave, which would become the secret.
+        """
+        if self.roles is not None:
+            unmasked(config, {}, connector or "the config")
         limits = [] if self.roles is None else self.roles.limits(self.caller, connector)
         beyond = [one.beyond(config, self.host, lambda name: self.allows(Role.EDITOR, name)) for one in limits]
         if not beyond or not all(beyond):

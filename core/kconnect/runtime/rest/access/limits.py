@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
@@ -96,6 +96,8 @@ class Host:
     """The worker's config providers."""
     group: str | None = None
     """The group of the workers."""
+    passwords: Callable[[Mapping[str, str]], Collection[str]] = lambda _config: ()
+    """The settings of a config that its plugins' tables type as PASSWORD."""
 
 
 @dataclass(frozen=True, slots=True)
