@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from kconnect.api.headers import Headers
-from kconnect.api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
+from kconnect.api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType, sink_records
 from kconnect.api.schema import Schema
 from kconnect.errors import DataError
 
@@ -283,26 +283,20 @@ class RecordBatch:
         columns = self.kafka_offsets
         if self.kafka_partition is None or columns is None:
             raise DataError(f"A sink batch of topic {self.topic} has no kafka_partition")
-        topic, partition, timestamp_type = self.topic, self.kafka_partition, self.timestamp_type
-        key_schema, value_schema = self.key_schema, self.value_schema
-        original_topic, original_partition = self.original_topic, self.original_kafka_partition
-        records = [
-            SinkRecord(
-                topic,
-                partition,
-                key_schema,
-                key,
-                value_schema,
-                value,
-                offset,
-                timestamp=time,
-                timestamp_type=timestamp_type,
-                headers=header,
-                original_topic=original_topic,
-                original_kafka_partition=original_partition,
-            )
-            for key, value, time, header, offset in zip(keys, values, times, headers, columns.to_pylist(), strict=True)
-        ]
+        records = sink_records(
+            self.topic,
+            self.kafka_partition,
+            self.key_schema,
+            keys,
+            self.value_schema,
+            values,
+            columns.to_pylist(),
+            times,
+            self.timestamp_type,
+            headers,
+            original_topic=self.original_topic,
+            original_kafka_partition=self.original_kafka_partition,
+        )
         if self._origin is not None:
             for record in records:
                 record._origin = self._origin

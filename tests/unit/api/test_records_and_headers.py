@@ -19,6 +19,7 @@ from kconnect.api import (
     SourceRecord,
     TimestampType,
 )
+from kconnect.api.record import sink_records
 
 
 def source() -> SourceRecord:
@@ -41,6 +42,37 @@ def test_a_sink_record_keeps_where_it_was_read_when_a_transform_moves_it() -> No
     assert (moved.topic, moved.kafka_partition, moved.kafka_offset) == ("other", None, 7)
     assert (moved.original_topic, moved.original_kafka_partition, moved.original_kafka_offset) == ("lines", 2, 7)
     assert moved.timestamp_type is TimestampType.NO_TIMESTAMP_TYPE
+
+
+@pytest.mark.parametrize("origin", [{}, {"original_topic": "r", "original_kafka_partition": 7}])
+def test_records_of_columns_are_those_that_are_made_one_by_one(origin: dict[str, Any]) -> None:
+    headers = Headers()
+    headers.add("h", 1, Schema.INT32_SCHEMA)
+    rows = [("k", {"a": 1}, 5, None, None), (None, None, 9, 17, headers)]
+    keys, values, offsets, times, all_headers = zip(*rows, strict=True)
+    kind = TimestampType.LOG_APPEND_TIME
+    made = sink_records("t", 3, Schema.STRING_SCHEMA, keys, None, values, offsets, times, kind, all_headers, **origin)
+    expected = [
+        SinkRecord(
+            "t",
+            3,
+            Schema.STRING_SCHEMA,
+            key,
+            None,
+            value,
+            at,
+            timestamp=time,
+            timestamp_type=kind,
+            headers=header,
+            **origin,
+        )
+        for key, value, at, time, header in rows
+    ]
+    slots = [name for part in SinkRecord.__mro__ for name in getattr(part, "__slots__", ())]
+    absent = object()
+    assert [[getattr(one, name, absent) for name in slots] for one in made] == [
+        [getattr(one, name, absent) for name in slots] for one in expected
+    ]
 
 
 def test_a_changed_copy_leaves_the_record_alone() -> None:

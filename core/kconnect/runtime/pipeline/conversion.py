@@ -22,6 +22,7 @@ from kconnect.api import (
     SinkRecord,
     TimestampType,
 )
+from kconnect.api.record import sink_records
 from kconnect.errors import DataError
 from kconnect.runtime.kafka import KafkaBatch, KafkaHeaders, KafkaRecord, as_bytes
 from kconnect.runtime.pipeline.batch_records import rows_of
@@ -376,22 +377,9 @@ class Converters:
         if fetched.headers is not None and any(fetched.headers):
             headers = [self._headers(topic, raw) if raw else None for raw in fetched.headers]
         times = [None] * length if fetched.timestamps is None else fetched.timestamps
-        rows = zip(keys, values, fetched.offsets, iter(times), headers, strict=True)
-        return [
-            SinkRecord(
-                topic,
-                partition,
-                key_schema,
-                key,
-                value_schema,
-                value,
-                offset,
-                timestamp=time,
-                timestamp_type=kind,
-                headers=header,
-            )
-            for key, value, offset, time, header in rows
-        ]
+        return sink_records(
+            topic, partition, key_schema, keys, value_schema, values, fetched.offsets, iter(times), kind, headers
+        )
 
     def _headers(self, topic: str, raw: KafkaHeaders) -> Headers:
         headers = ConnectHeaders()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from kconnect.api import DataError, RecordBatch, SinkRecord
@@ -161,6 +161,9 @@ class _LazyTimes:
 
     def __getitem__(self, index: int) -> int | None:
         return self._run.timestamps[index]
+
+    def __iter__(self) -> Iterator[int | None]:
+        return iter(self._run.timestamps)
 
     def __arrow_array__(self, type: pa.DataType | None = None) -> pa.Array:
         """Called by pa.array()."""
