@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kconnect.api import ConnectError, RetriableError, Schema, SchemaBuilder, Struct
+from kconnect.api import ConnectError, RetriableError, Schema, SchemaBuilder, SinkRecord, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.testing import ManualClock, MemoryLog, SinkHarness
 from kit.differences import hold_alike
@@ -426,3 +426,18 @@ def test_declared_types_have_columns_of_their_own(server: str) -> None:
     )
     assert (price, found, wall) == (decimal.Decimal("0.37"), at, at.replace(tzinfo=None))
     assert (clock, uuid_, json_) == (datetime.time(3, 4, 5, 123456), value["u"].lower(), {"a": [1]})
+
+
+@pytest.mark.parametrize("value", [{"n": "y"}, None])
+def test_a_key_of_which_a_part_is_missing_is_refused_and_the_others_are_written(server: str, value: Any) -> None:
+    topic = "parts" if value else "no_parts"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {topic} (id int, r text, n text, PRIMARY KEY (r, id))")
+    keys = [{"id": 1, "r": "a"}, {"id": 1, "r": "b"}]
+    settings = {"insert_mode": "upsert", "pk_mode": "record_key", "delete_enabled": "true", "errors_tolerance": "all"}
+    with sink_into(server, topic, **settings) as sink:
+        records = [SinkRecord(topic, 0, None, key, None, {"n": "x"}, 0) for key in keys]
+        sink.put_records([*records, SinkRecord(topic, 0, None, {"id": 1}, None, value, 0)])
+        [errant] = sink.errant
+    assert f"The key lacks r, which the primary key of table {topic} has" in str(errant.error)
+    assert rows(server, f"SELECT id, r, n FROM {topic} ORDER BY r") == [(1, "a", "x"), (1, "b", "x")]

@@ -223,15 +223,16 @@ def test_decimals_keep_their_digits_or_are_misfits() -> None:
 def test_columns_of_each_database_are_known() -> None:
     found = postgres_columns(
         [
-            ("a", "bigint", True),
-            ("b", "numeric(12,2)", True),
-            ("c", "numeric", True),
-            ("d", "order_state", False),
-            ("e", "numeric(3,-2)", True),
+            ("a", "bigint", True, False),
+            ("b", "numeric(12,2)", True, False),
+            ("c", "numeric", True, False),
+            ("d", "order_state", False, True),
+            ("e", "numeric(3,-2)", True, False),
         ],
         dt.UTC,
     )
     assert [one.name for one in found if not one.is_null_if_left_out] == ["d"]
+    assert [one.name for one in found if one.is_key] == ["d"]
     assert [(one.kind, one.precision, one.scale) for one in found] == [
         ("int64", None, 0),
         ("decimal", 12, 2),
@@ -241,9 +242,9 @@ def test_columns_of_each_database_are_known() -> None:
     ]
     found = mysql_columns(
         [
-            ("a", "int", "int(10) unsigned", 10, 0, None, 1),
-            ("b", "tinyint", "tinyint(1)", 3, 0, None, 0),
-            ("c", "datetime", "datetime(3)", None, None, 3, None),
+            ("a", "int", "int(10) unsigned", 10, 0, None, 1, 0),
+            ("b", "tinyint", "tinyint(1)", 3, 0, None, 0, 1),
+            ("c", "datetime", "datetime(3)", None, None, 3, None, 0),
         ],
         DIALECTS["mysql"].adapt,
     )
@@ -253,6 +254,7 @@ def test_columns_of_each_database_are_known() -> None:
         ("timestamp", False, 3),
     ]
     assert [one.is_null_if_left_out for one in found] == [True, False, False]
+    assert [one.is_key for one in found] == [False, True, False]
     with pytest.raises(MisfitError):
         fitted(found[2], "2026-11-28T10:00:00.123456", is_seen=True)
     with pytest.raises(MisfitError):

@@ -470,3 +470,16 @@ def test_names_that_postgresql_would_cut_to_one_are_no_names_of_tables() -> None
             DIALECTS["postgresql"].insert(f"s.{name}", ["n"], ["%s"])
         assert not isinstance(caught.value, DataError)
     assert DIALECTS["sqlite"].name_of(longest + "a")
+
+
+@pytest.mark.parametrize("value", [{"n": "y"}, None])
+def test_a_key_of_which_a_part_is_missing_is_refused_and_deletes_no_row_of_others(file: Path, value: Any) -> None:
+    settings = {"insert_mode": "upsert", "pk_mode": "record_key", "delete_enabled": "true", "auto_create": "true"}
+    keys = [{"id": 1, "r": "a"}, {"id": 1, "r": "b"}]
+    with sink_into(file, errors_tolerance="all", **settings) as sink:
+        sink.put_records([SinkRecord("orders", 0, None, key, None, {"n": "x"}, 0) for key in keys])
+        sink.put_records([SinkRecord("orders", 0, None, {"id": 1}, None, value, 0)])
+        sink.put_records([SinkRecord("orders", 0, None, keys[1], None, {"n": "z"}, 0)])
+        [errant] = sink.errant
+    assert "The key lacks r, which the primary key of table orders has" in str(errant.error)
+    assert rows(file) == [(1, "a", "x"), (1, "b", "z")]

@@ -46,6 +46,8 @@ class TableColumn:
     target: Target = ANYTHING
     is_null_if_left_out: bool = False
     """Whether a row without it is the same as one with null in it: it may be null, and nothing else fills it."""
+    is_key: bool = False
+    """Whether it is one of the primary key."""
 
 
 class MisfitError(DataError):
@@ -297,7 +299,9 @@ _MYSQL: Final = {
 POSTGRES_COLUMNS: Final = (
     "SELECT a.attname, format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, "
     "CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END), "
-    "c.relkind IN ('r', 'p') AND t.typtype <> 'd' AND NOT a.attnotnull AND NOT a.atthasdef "
+    "c.relkind IN ('r', 'p') AND t.typtype <> 'd' AND NOT a.attnotnull AND NOT a.atthasdef, "
+    "EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid AND i.indisprimary "
+    "AND a.attnum = ANY (i.indkey)) "
     "FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid "
     "JOIN pg_catalog.pg_class c ON c.oid = a.attrelid "
     "WHERE a.attrelid = to_regclass({table}) AND a.attnum > 0 AND NOT a.attisdropped"
@@ -307,20 +311,21 @@ POSTGRES_COLUMNS: Final = (
 def postgres_columns(rows: Sequence[Sequence[Any]], zone: datetime.tzinfo) -> list[TableColumn]:
     """Reads what POSTGRES_COLUMNS selects. `zone`: of times in columns that have none."""
     found = []
-    for name, type_name, is_null in rows:
+    for name, type_name, is_null, is_key in rows:
         kind = _POSTGRES.get(re.sub(r"\([^)]*\)", "", type_name), "")
         digits = re.search(r"\((\d+),(\d+)\)$", type_name) if kind == "decimal" else None
         precision, scale = (int(digits[1]), int(digits[2])) if digits is not None else (None, 0)
         target = postgres_target(type_name, zone)
-        column = TableColumn(name, kind, type_name, precision, scale, target=target, is_null_if_left_out=is_null)
-        found.append(column)
+        column = TableColumn(name, kind, type_name, precision, scale, target=target)
+        found.append(replace(column, is_null_if_left_out=is_null, is_key=is_key))
     return found
 
 
 MYSQL_COLUMNS: Final = (
     "SELECT c.column_name, c.data_type, c.column_type, c.numeric_precision, c.numeric_scale, c.datetime_precision, "
     "t.table_type = 'BASE TABLE' AND c.is_nullable = 'YES' AND c.extra = '' "
-    "AND (c.column_default IS NULL OR c.column_default = 'NULL') "  # MariaDB writes the latter
+    "AND (c.column_default IS NULL OR c.column_default = 'NULL'), "  # MariaDB writes the latter
+    "c.column_key = 'PRI' "
     "FROM information_schema.columns c JOIN information_schema.tables t "
     "ON t.table_schema = c.table_schema AND t.table_name = c.table_name "
     "WHERE c.table_schema = coalesce({schema}, database()) AND c.table_name = {table}"
@@ -330,7 +335,7 @@ MYSQL_COLUMNS: Final = (
 def mysql_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColumn]:
     """Reads what MYSQL_COLUMNS selects. A BOOLEAN is a tinyint(1), and takes true and false."""
     found = []
-    for name, data_type, column_type, digits, scale, fraction, is_null in rows:
+    for name, data_type, column_type, digits, scale, fraction, is_null, is_key in rows:
         kind = _MYSQL.get(str(data_type).lower(), "")
         if str(column_type).lower() == "tinyint(1)":
             kind = ""
@@ -338,7 +343,7 @@ def mysql_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColum
         is_unsigned = "unsigned" in str(column_type).lower()
         target = mysql_target(str(column_type), adapt)
         column = TableColumn(name, kind, str(column_type), precision, scale or 0, is_unsigned, target=target)
-        found.append(replace(column, is_null_if_left_out=bool(is_null)))
+        found.append(replace(column, is_null_if_left_out=bool(is_null), is_key=bool(is_key)))
     return found
 
 
@@ -349,7 +354,7 @@ def sqlite_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColu
     for _, name, declared, is_required, default, key in rows:
         column = TableColumn(name, *_affinity(str(declared or "")))
         is_null = not is_required and default is None and not key
-        found.append(replace(column, target=target, is_null_if_left_out=is_null))
+        found.append(replace(column, target=target, is_null_if_left_out=is_null, is_key=bool(key)))
     return found
 
 

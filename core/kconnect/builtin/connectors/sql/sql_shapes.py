@@ -42,6 +42,7 @@ class TableShapes:
         self._database, self._dialect = database, database.dialect
         self._contracts = Contracts.parse(props)
         self._evolves = settings["auto.evolve"]
+        self._names_keys = bool(settings["pk.fields"])
         self._discards = discards
         self._zone = zoneinfo.ZoneInfo(settings["db.timezone"])
         self._adapt = partial(database.dialect.adapt, zone=self._zone)
@@ -76,6 +77,8 @@ class TableShapes:
             one, other = twins
             raise DataError(f"{one} and {other} differ in case alone, and are one column of table {run[0].table}")
         columns = self._columns(cursor, run[0].table)
+        if run[0].keys and not self._names_keys:
+            _require_whole_key(columns, run[0])
         if columns and not self._contracts.is_open:
             run = self._without_new(columns, run)
         unsafe = [
@@ -309,6 +312,15 @@ def _padded(columns: Mapping[str, TableColumn], rows: Sequence[Row]) -> Sequence
         wanted = tuple(name for name in names if name in shape or name in optional)
         made[shape] = wanted, [shape.index(name) if name in shape else None for name in wanted]
     return [_of_columns(row, *made[row.columns]) for row in rows]
+
+
+def _require_whole_key(columns: Mapping[str, TableColumn], row: Row) -> None:
+    """Errors: DataError for a key of which a part is missing: a delete would find the rows of others, too."""
+    given = {name.lower() for name in row.keys}
+    wanted = {name for name, column in columns.items() if column.is_key}
+    if given < wanted:
+        missing = ", ".join(columns[name].name for name in columns if name in wanted - given)
+        raise DataError(f"The key lacks {missing}, which the primary key of table {row.table} has")
 
 
 def _twins(names: Iterable[str]) -> tuple[str, str] | None:
