@@ -49,6 +49,7 @@ def with_keys(rows: Rows, names: Sequence[str], *, of_key: bool) -> pa.RecordBat
             columns = columns.set_column(place, name, _key_column(rows.keys, name, len(names)))
         if columns.column(name).null_count:
             raise DataError(f"Column {name} of its key is null")
+        _require_plain(name, columns.column(name).type)
     return columns
 
 
@@ -62,7 +63,16 @@ def deletions(rows: Rows, names: Sequence[str]) -> pa.RecordBatch | None:
     for name, column in zip(names, columns, strict=True):
         if column.null_count:
             raise DataError(f"It has no value, and column {name} of its key is null: it names no row to remove")
+        _require_plain(name, column.type)
     return pa.RecordBatch.from_arrays(columns, names=list(names))
+
+
+def _require_plain(name: str, kind: pa.DataType) -> None:
+    """Errors: DataError for lists, maps and structs, by which Arrow and the formats find no row."""
+    import pyarrow as pa
+
+    if pa.types.is_nested(kind):
+        raise DataError(f"Column {name} of its key is {kind}, and a row is known by plain values alone")
 
 
 def changes_schema(table: pa.Schema) -> pa.Schema:
