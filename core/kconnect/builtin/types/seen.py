@@ -149,13 +149,11 @@ def require_names(names: Iterable[str]) -> None:
 def see(values: Iterable[Any], depth: int = 0) -> Seen:
     """What is seen in values of JSON or Python. Errors: DataError for one of a kind that no column holds."""
     require_depth(depth)
-    groups: dict[Kind, list[Any]] = {}
-    for value in values:
-        if value is not None:
-            groups.setdefault(_kind_of(value), []).append(value)
-    if len(groups) != 1:
-        return SEVERAL if groups else NOTHING
-    ((kind, present),) = groups.items()
+    present = [value for value in values if value is not None]
+    kinds = set(map(_kind_of, set(map(type, present))))
+    if len(kinds) != 1:
+        return SEVERAL if kinds else NOTHING
+    (kind,) = kinds
     if kind is Kind.NUMBER:
         return Seen(kind, reduce(Numbers.join, map(_numbers_of, _telling_numbers(present))))
     if kind is Kind.LIST:
@@ -311,14 +309,15 @@ def without_empty(kind: pa.DataType) -> pa.DataType:
     return pa.list_(without_empty(kind.value_type)) if is_list(kind) else kind
 
 
-def _kind_of(value: Any) -> Kind:
-    found = _KINDS.get(type(value))
+def _kind_of(given: type) -> Kind:
+    """The kind of values of a type."""
+    found = _KINDS.get(given)
     if found is not None:
         return found
     for kind, types in _SUBCLASSES:
-        if isinstance(value, types):
+        if issubclass(given, types):
             return kind
-    raise DataError(f"A value of type {type(value).__name__} has no column")
+    raise DataError(f"A value of type {given.__name__} has no column")
 
 
 _KINDS: Final[Mapping[type, Kind]] = {

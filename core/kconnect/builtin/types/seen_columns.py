@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -96,7 +96,10 @@ def column_of_seen(values: Sequence[Any], seen: Seen) -> pa.Array:
         return _structs(rows, {name: column_of_seen(_member(rows, name), part) for name, part in seen.members.items()})
     if seen.item is not None:
         return _lists(values, column_of_seen(_items(values), seen.item))
-    return pa.array([None if value is None else _fitting(value, seen, kind) for value in values], kind)
+    fitting = _fitting(seen, kind)
+    if fitting is not None:
+        values = [None if value is None else fitting(value) for value in values]
+    return pa.array(values, kind)
 
 
 def widened_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -147,21 +150,21 @@ def _lists(values: Sequence[Any], items: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([*starts, end], pa.int32()), items)
 
 
-def _fitting(value: Any, seen: Seen, kind: pa.DataType) -> Any:
-    """The value in the form that Arrow takes for this type."""
+def _fitting(seen: Seen, kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """What brings values into the form that Arrow takes for this type; None where they have it."""
     import pyarrow as pa
 
     if pa.types.is_string(kind):
-        return value if isinstance(value, str) else as_text(value)
+        return lambda value: value if isinstance(value, str) else as_text(value)
     if pa.types.is_float64(kind):
-        return float(value)
+        return float
     if pa.types.is_decimal(kind):
-        return exact_decimal(value) if isinstance(value, float) else Decimal(value)
+        return lambda value: exact_decimal(value) if isinstance(value, float) else Decimal(value)
     if seen.kind is Kind.BYTES:
-        return bytes(value)
-    if seen.kind is Kind.TIMESTAMP and value.tzinfo is None:
-        return value.replace(tzinfo=UTC)
-    return value
+        return bytes
+    if seen.kind is Kind.TIMESTAMP:
+        return lambda value: value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    return None
 
 
 def _is_reported_by_arrow(kind: pa.DataType, depth: int = 0) -> bool:
