@@ -1,21 +1,23 @@
 """Secrets in configs: masked wherever a config is shown, and kept as they are where a mask comes back.
 
 A value is a secret when its key names one, or when the table of the connector, or of a transform, predicate or
-converter that its config names, says that it is of type PASSWORD. `${file:..}` and the like only say where a secret
-is, and are shown.
+converter that its config names, says that it is of type PASSWORD. Of a URL, its password and the parameters whose names
+say so are. `${file:..}` and the like only say where a secret is, and are shown.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from kconnect.errors import BadRequestError, ForbiddenError, NotFoundError
-from kconnect.logs.log_context import is_secret
+from kconnect.logs.log_context import hide_in_urls, is_secret
 from kconnect.logs.redaction import HIDDEN
 from kconnect.model import named_plugins
 
 V = TypeVar("V")
+_REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
 
 
 class HasPluginTables(Protocol):
@@ -59,12 +61,19 @@ class Masks:
 
 def masked(config: Mapping[str, V], passwords: Collection[str]) -> dict[str, V | str]:
     """A copy that may be shown. `passwords`: its settings of type PASSWORD."""
-    return {key: HIDDEN if is_hidden(key, value, key in passwords) else value for key, value in config.items()}
+    return {key: masked_value(key, value, key in passwords) for key, value in config.items()}
 
 
-def masked_value(key: str, value: str, is_password: bool) -> str:
+def masked_value(key: str, value: V, is_password: bool) -> V | str:
     """A value that may be shown."""
-    return HIDDEN if is_hidden(key, value, is_password) else value
+    if is_hidden(key, value, is_password):
+        return HIDDEN
+    return _hidden_in_url(value) if isinstance(value, str) else value
+
+
+def _hidden_in_url(text: str) -> str:
+    plain = _REFERENCE.sub("", text)
+    return text if hide_in_urls(plain) == plain else hide_in_urls(text)
 
 
 def is_hidden(key: str, value: Any, is_password: bool) -> bool:  # Any: a malformed record may hold anything
@@ -85,13 +94,19 @@ def unmasked(config: Mapping[str, V], live: Mapping[str, V], of: str, where: str
     """
     found = dict(config)
     for key, value in config.items():
-        if value != HIDDEN:
+        if not isinstance(value, str) or not _is_mask(value):
             continue
-        if not live.get(key):
+        known = live.get(key)
+        if not known or (value != HIDDEN and masked_value(key, known, False) != value):
+            says = f"is {HIDDEN}, which" if value == HIDDEN else f"has {HIDDEN} in a URL, which"
             raise BadRequestError(
-                f"{f'{where}: ' if where else ''}{key} of {of} is {HIDDEN}, which stands for a secret that does not "
-                "exist",
+                f"{f'{where}: ' if where else ''}{key} of {of} {says} stands for a secret that does not exist",
                 hint="Write the secret itself, or a reference to it such as ${file:/run/secrets/db:password}.",
             )
-        found[key] = live[key]
+        found[key] = known
     return found
+
+
+def _is_mask(value: str) -> bool:
+    """Whether it is a mask, or a URL that has one where its secret was."""
+    return value == HIDDEN or (HIDDEN in value and _hidden_in_url(value.replace(HIDDEN, "x")) == value)

@@ -55,6 +55,33 @@ def test_nothing_is_shown_while_nobody_answers():
         Masks(Tables(UnreachableError("frozen"))).masked(CONFIG)
 
 
+URLS = {
+    "connection.url": "postgresql://me:hush@db/shop",
+    "jdbc": "jdbc:postgresql://db/shop?user=me&password=hush",
+    "url": "https://h/x?page=1&token=hush",
+}
+SHOWN = {
+    "connection.url": f"postgresql://me:{HIDDEN}@db/shop",
+    "jdbc": f"jdbc:postgresql://db/shop?user=me&password={HIDDEN}",
+    "url": f"https://h/x?page=1&token={HIDDEN}",
+}
+
+
+def test_secrets_in_urls_are_hidden_and_stay_where_the_rest_comes_back_as_it_was():
+    plain = {
+        "a": "postgresql://me:${env:PW}@db/shop",
+        "b": "https://h/x?token=${file:/t:t}",
+        "c": "https://h:1/x?page=2",
+    }
+    assert masked({**URLS, **plain}, ()) == {**SHOWN, **plain}
+    assert masked(SHOWN, ()) == SHOWN
+    assert unmasked({**SHOWN, **plain}, URLS, "shop") == {**URLS, **plain}
+    with pytest.raises(BadRequestError, match=r"connection\.url of shop has \[hidden\] in a URL"):
+        unmasked({"connection.url": f"postgresql://me:{HIDDEN}@elsewhere/shop"}, URLS, "shop")
+    words = {"text": f"says {HIDDEN}", "page": f"https://h/x?page={HIDDEN}"}
+    assert unmasked(words, {}, "shop") == words
+
+
 def test_only_a_whole_reference_is_shown():
     config = {"a.password": "${env:A}", "b.password": " ${env:B} ", "c.password": "${env:C}hush", "d.password": "${x"}
     assert masked(config, ()) == {**config, "c.password": HIDDEN, "d.password": HIDDEN}

@@ -11,7 +11,6 @@ from typing import Any, Final
 from kconnect.client.masks import masked_value
 from kconnect.java.compat.properties import strict_properties
 from kconnect.logs.log_context import is_secret
-from kconnect.logs.redaction import HIDDEN
 
 PREFIX: Final = "s:"
 """Before the key of a setting in a field's name."""
@@ -177,7 +176,7 @@ def _field(
 def _shown(key: str, value: str, live: Mapping[str, str], *, is_password: bool) -> str:
     """A secret that is in force as a mask; one that was only just typed is in the browser, and is not sent back."""
     masked = masked_value(key, value, is_password)
-    return "" if masked == HIDDEN and live.get(key) != value else masked
+    return "" if masked != value and live.get(key) != value else masked
 
 
 def _escaped(text: str, table: Mapping[int, str]) -> str:

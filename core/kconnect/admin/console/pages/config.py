@@ -95,7 +95,7 @@ def _has_typed_secret(request: PageRequest, draft: _Draft) -> bool:
     """Whether the other settings have a new secret: no answer brings it back, so the browser has to keep them."""
     passwords = {found.key for found in draft.form.fields if found.is_secret}
     return any(
-        value != HIDDEN and value != draft.live.get(key) and masked_value(key, value, key in passwords) == HIDDEN
+        value != HIDDEN and value != draft.live.get(key) and masked_value(key, value, key in passwords) != value
         for key, value in parse_properties(request.field(OTHERS), "Other settings").items()
     )
 

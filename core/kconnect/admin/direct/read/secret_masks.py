@@ -8,7 +8,7 @@ from typing import Any
 
 from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.read.record_json import connector_of
-from kconnect.client.masks import is_hidden
+from kconnect.client.masks import masked_value
 from kconnect.java.compat import jackson
 from kconnect.java.compat.utf8 import decode_as_java
 from kconnect.logs.redaction import HIDDEN
@@ -45,7 +45,7 @@ class SecretMasks:
             return dict(config)
         self.learn({connector: config})
         passwords = self._passwords.get(connector, ())
-        return {key: HIDDEN if _is_hidden(key, value, passwords) else value for key, value in config.items()}
+        return {key: _shown(key, value, key in passwords) for key, value in config.items()}
 
     def value(self, which: InternalTopic, key: bytes | None, value: bytes | None) -> bytes | None:
         """A record's value that may be shown: the same bytes when no secret is in it.
@@ -79,7 +79,7 @@ def _compact(body: object) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=str).encode(errors="replace")
 
 
-def _is_hidden(key: str, value: Any, passwords: Collection[str]) -> bool:  # Any: a malformed record may hold anything
+def _shown(key: str, value: Any, is_password: bool) -> Any:  # a malformed record may hold anything
     if isinstance(value, dict | list):  # it is not known where in it a secret would be
-        return bool(value)
-    return is_hidden(key, value, key in passwords)
+        return HIDDEN if value else value
+    return masked_value(key, value, is_password)
