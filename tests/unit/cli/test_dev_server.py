@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.errors import EnvironmentProblemError
 from kconnect.java.devbroker.server_folder import ServerFolder
-from kconnect_cli.processes.dev_server import run_in_foreground
+from kconnect_cli.processes.dev_server import run_until_stopped
 from kconnect_cli.session import CliSession
 
 
@@ -30,6 +30,9 @@ class MemoryServer:
         self.is_stopped = True
         return True
 
+    def detach(self) -> None:
+        self._waits = iter([])
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> ServerFolder:
@@ -43,7 +46,7 @@ def test_a_server_that_another_command_stops_is_reported(
     code: int, folder: ServerFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = MemoryServer(folder, code)
-    run_in_foreground(CliSession(), server)
+    run_until_stopped(CliSession(), server, None, detach=False)
     assert server.is_stopped
     said = capsys.readouterr().err.splitlines()
     assert said == ["Ctrl-C stops it.", "The schema registry was stopped by another command."]
@@ -54,7 +57,7 @@ def test_a_server_that_ends_by_itself_is_an_error_with_the_end_of_its_log(folder
     with pytest.raises(
         EnvironmentProblemError, match=r"The schema registry exited unexpectedly \(exit code 1\)"
     ) as error:
-        run_in_foreground(CliSession(), server)
+        run_until_stopped(CliSession(), server, None, detach=False)
     assert server.is_stopped
     assert "the disk is full" in str(error.value)
     assert error.value.hint == f"The whole log is in {folder.log}."
@@ -63,5 +66,15 @@ def test_a_server_that_ends_by_itself_is_an_error_with_the_end_of_its_log(folder
 def test_a_server_stops_with_the_command_that_is_interrupted(folder: ServerFolder) -> None:
     server = MemoryServer(folder, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        run_in_foreground(CliSession(), server)
+        run_until_stopped(CliSession(), server, None, detach=False)
     assert server.is_stopped
+
+
+def test_a_server_that_is_left_running_is_reported_with_what_stops_it(
+    folder: ServerFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = MemoryServer(folder, 0)
+    run_until_stopped(CliSession(), server, folder.path, detach=True)
+    assert not server.is_stopped
+    said = capsys.readouterr().err
+    assert said == f"It keeps running; stop it with: connect registry stop --data {folder.path}\n"
