@@ -8,6 +8,9 @@ from typing import Final
 
 from kconnect.errors import ConnectError
 
+# A record of Kafka has 1 MB by default, and a character up to 6 bytes in the JSON of a status
+_LONGEST_HEAD: Final = 10_000
+_LONGEST_STACK: Final = 100_000
 # How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
 _FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
 _OURS: Final = re.compile(r"(?:Task|Connector) .+? failed: ")
@@ -46,10 +49,25 @@ def trace_with_cause(subject: str, failure: BaseException, since: str = "") -> s
 
     `since`: what that line ends with.
     """
-    head = f"{subject} failed: {what_failed(failure)}"
+    head = f"{subject} failed: {_shortened(what_failed(failure), _LONGEST_HEAD)}"
     if isinstance(failure, ConnectError) and failure.hint:
         head += f" {failure.hint}"
-    return " ".join(head.split()) + since + "\n" + "".join(traceback.format_exception(failure))
+    stack = _shortened("".join(traceback.format_exception(failure)), _LONGEST_STACK)
+    return sendable(f"{' '.join(head.split())}{since}\n{stack}")
+
+
+def sendable(text: str) -> str:
+    """The same with `?` for halves of surrogate pairs, as Java writes them: no status, log or answer can have them."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _shortened(text: str, longest: int) -> str:
+    """Its begin and end where it is longer, as a message with a whole document in it: a status has to be written."""
+    left_out = len(text) - longest
+    if left_out <= 0:
+        return text
+    half = longest // 2
+    return f"{text[:half]} [.. {left_out:,} characters ..] {text[-half:]}"
 
 
 # Errors of the Kafka client, which our own above them say in words

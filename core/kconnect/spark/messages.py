@@ -10,6 +10,7 @@ import orjson
 
 import kconnect
 from kconnect.errors import LinkError, LinkRefusedError
+from kconnect.logs.traces import sendable
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.runtime.metrics import TaskCounters
 
@@ -396,7 +397,8 @@ def _read_share(value: Any) -> tuple[TaskId, float]:
 
 def _write_condition(value: tuple[TaskId, int, TaskCondition]) -> list[Any]:
     task_id, run, condition = value
-    return [task_id.connector, task_id.task, run, condition.to_json()]
+    said = {key: sendable(item) if isinstance(item, str) else item for key, item in condition.to_json().items()}
+    return [task_id.connector, task_id.task, run, said]
 
 
 def _read_condition(value: Any) -> tuple[TaskId, int, TaskCondition]:
@@ -409,6 +411,9 @@ _BOOL = _plain(bool)
 _FLOAT = _plain(float, int)
 _TEXT = _plain(str)
 _TEXT_OR_NONE = _plain(str, type(None))
+# Of plugins: their errors and lines may have text that no UTF-8 has
+_SAID = _Codec(sendable, _TEXT.read)
+_SAID_OR_NONE = _Codec(lambda value: None if value is None else sendable(value), _TEXT_OR_NONE.read)
 _LIST = _plain(list)
 _MAP = _plain(dict)
 _MAP_OR_NONE = _plain(dict, type(None))
@@ -425,7 +430,7 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "answer": (ChallengeResponse, {"nonce": _TEXT, "proof": _TEXT}),
     "welcome": (Welcome, {"proof": _TEXT}),
     "hello": (Hello, {"slot": _INT, "host": _TEXT, "pid": _INT, "parent_pid": _INT, "version": _TEXT}),
-    "task_report": (TaskReport, {"id": _TASK_ID, "run": _INT, "state": _RUN_STATE, "trace": _TEXT_OR_NONE}),
+    "task_report": (TaskReport, {"id": _TASK_ID, "run": _INT, "state": _RUN_STATE, "trace": _SAID_OR_NONE}),
     "tasks_stopped": (TasksStopped, {"request": _INT, "left": _many(_TASK_ID)}),
     "offsets_read": (OffsetsRead, {"request": _INT, "connector": _TEXT, "partitions": _many(_A_MAP)}),
     "offsets_commit": (OffsetsCommit, {"request": _INT, "connector": _TEXT, "offsets": _many(_OFFSET)}),
@@ -457,10 +462,10 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
             "created_s": _FLOAT,
             "thread": _TEXT,
             "context": _TEXT,
-            "text": _TEXT,
+            "text": _SAID,
         },
     ),
-    "console": (Console, {"text": _TEXT}),
+    "console": (Console, {"text": _SAID}),
     "start_task": (StartTask, {"spec": _SPEC}),
     "stop_tasks": (StopTasks, {"request": _INT, "ids": _many(_TASK_ID), "timeout_ms": _INT, "is_cut_off": _BOOL}),
     "set_target_state": (SetTargetState, {"ids": _many(_TASK_ID), "state": _TARGET_STATE}),

@@ -129,6 +129,16 @@ def test_an_offset_json_can_not_carry_is_refused_with_a_hint():
     assert "partitions and offsets" in (failure.value.hint or "")
 
 
+def test_text_of_plugins_is_sent_though_no_utf8_has_it() -> None:
+    said = [
+        m.TaskReport(TASK, 7, RunState.FAILED, "\udcff.csv"),
+        m.Console("a\ud800"),
+        m.LogLine(20, "x", 5, 1.5, "", "", "\udc00"),
+    ]
+    read = [m.decode(m.encode(message)) for message in said]
+    assert [getattr(message, "trace", getattr(message, "text", None)) for message in read] == ["?.csv", "a?", "?"]
+
+
 def test_configs_and_proofs_are_not_shown():
     shown = repr(m.StartTask(SPEC)) + repr(m.ChallengeResponse("n", "the-proof"))
 

@@ -71,7 +71,7 @@ class JavaConnector(Hosted):
         return java_class(name, self.folder, self._task, self.host)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        found: list[dict[str, str]] = self._ask(lambda java: java.call("task_configs", most=max_tasks)) or []
+        found: list[dict[str, str]] = self._ask(lambda java: java.call("task_configs", most=max_tasks))
         return found
 
     def validate(self, configs: Mapping[str, str]) -> Config:

@@ -74,8 +74,11 @@ def java_error(reported: Mapping[str, Any], location: str | None = None) -> Conn
         text = f"{simple}: {message}" if message else simple
         if simple == "OutOfMemoryError":
             hint = "Raise the limit that it names in kconnect.java.opts, such as -XX:MaxDirectMemorySize."
-    elif root and message and root.partition(": ")[2] not in message:
-        text = f"{text}: {root}"
+    else:
+        if message and java_class.startswith("java."):  # of an UnknownHostException it is the name of the host alone
+            text = f"{java_class.rpartition('.')[2]}: {message}"
+        if root and message and root.partition(": ")[2] not in message:
+            text = f"{text}: {root}"
     if root.startswith("java.lang.NoSuchFieldException") and _WORKERS_OWN in str(reported.get("trace") or ""):
         hint = hint or _not_given(location or "the plugin's folder")
     error: Any = _CLASSES.get(str(kind), JavaPluginError)(text, hint=hint)
@@ -118,8 +121,8 @@ def _missing(java_class: str, text: str, root: str, location: str | None, trace:
         )
     if _WORKERS_OWN in text.replace("/", "."):
         return f"{simple}: {text}", _not_given(where)
-    if text == simple and root:  # such as an ExceptionInInitializerError, which says nothing itself
-        text = root
+    if simple == "ExceptionInInitializerError":  # which says nothing itself
+        return f"{simple}: {root}", f"A class of {where} needs what is missing here, or is broken."
     return f"{simple}: {text}", f"Jars in {where} do not fit each other, or not Kafka's."
 
 

@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.Config;
 import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.connector.ConnectorContext;
@@ -52,14 +53,22 @@ final class ConnectorCalls implements Session.Served {
                 }
                 case "task_class" -> connector.taskClass().getName();
                 case "task_configs" -> connector.taskConfigs(a.get("most").asInt());
-                case "validate" -> ConfigJson.values(
-                        connector.validate(Json.texts(a.get("config"))), connector.config());
+                case "validate" -> ConfigJson.values(validated(Json.texts(a.get("config"))), connector.config());
                 case "exactly_once" -> name(source().exactlyOnceSupport(Json.texts(a.get("config"))));
                 case "boundaries" -> name(source().canDefineTransactionBoundaries(Json.texts(a.get("config"))));
                 case "alter_offsets" -> alter(a);
                 default -> throw new ConnectException("Unknown call of a connector: " + method);
             };
         }
+    }
+
+    /** Source: AbstractHerder.validateConnectorConfig. */
+    private Config validated(Map<String, String> given) {
+        Config found = connector.validate(given);
+        if (found == null) {
+            throw new ConnectException(connector.getClass().getName() + ".validate() must return a Config that is not null.");
+        }
+        return found;
     }
 
     private SourceConnector source() {

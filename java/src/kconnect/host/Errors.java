@@ -3,6 +3,7 @@ package kconnect.host;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.errors.RetriableException;
@@ -19,16 +20,27 @@ final class Errors {
         }
         return Json.map(
                 "class", thrown.getClass().getName(),
-                "message", thrown.getMessage(),
+                "message", said(thrown, thrown::getMessage),
                 "kind", kindOf(thrown),
                 "trace", trace(thrown),
-                "root", root(thrown).toString());
+                "root", said(thrown, () -> root(thrown).toString()));
     }
 
     static String trace(Throwable thrown) {
-        StringWriter text = new StringWriter();
-        thrown.printStackTrace(new PrintWriter(text));
-        return text.toString();
+        return said(thrown, () -> {
+            StringWriter text = new StringWriter();
+            thrown.printStackTrace(new PrintWriter(text));
+            return text.toString();
+        });
+    }
+
+    /** What an exception of a plugin's own says of itself; that may throw, or overflow the stack, too. */
+    private static String said(Throwable thrown, Supplier<String> asked) {
+        try {
+            return asked.get();
+        } catch (Throwable e) {
+            return thrown.getClass().getName() + ", whose text cannot be read: it throws " + e.getClass().getName();
+        }
     }
 
     static Throwable root(Throwable thrown) {

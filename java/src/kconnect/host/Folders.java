@@ -53,6 +53,9 @@ final class Folders extends ClassLoader {
             if (e.getCause() instanceof RuntimeException cause) throw cause;
             if (e.getCause() instanceof Error cause) throw cause;
             throw e;
+        } catch (InstantiationException | NoSuchMethodException | IllegalAccessException e) {
+            throw new ConnectException(name + " cannot be created: it has to be a public class that is not abstract, "
+                    + "with a public constructor that takes nothing", e);
         }
     }
 

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.json.JsonConverter;
 
 /** JSON of calls and answers. */
@@ -28,7 +29,7 @@ final class Json {
         try {
             return MAPPER.writeValueAsBytes(value);
         } catch (JsonProcessingException e) {
-            throw new IllegalStateException(e);
+            throw new ConnectException("What a plugin has given cannot be passed on: " + e.getOriginalMessage(), e);
         }
     }
 

@@ -203,20 +203,27 @@ final class Session {
     }
 
     private void answer(ByteBuffer body) throws IOException {
-        Object result;
+        ByteBuffer block;
+        byte kind = Wire.BLOCK;
         try {
+            Object result;
             if (wire.kind() == Wire.BLOCK) {
                 result = served.block(body);
             } else {
                 JsonNode call = Json.read(body);
                 result = served.call(call.get("m").asText(), call);
             }
+            if (result instanceof ByteBuffer made) {
+                block = made;
+            } else {
+                kind = Wire.RESULT;
+                block = ByteBuffer.wrap(Json.bytes(result)); // of a plugin's maps, which may have what JSON has not
+            }
         } catch (Throwable e) {
             // Also an OutOfMemoryError that Java's own code throws, as of direct buffers: the JVM's own have ended it
             wire.send(Wire.ERROR, Errors.describe(e));
             return;
         }
-        if (result instanceof ByteBuffer block) wire.send(Wire.BLOCK, block);
-        else wire.send(Wire.RESULT, result);
+        wire.send(kind, block);
     }
 }

@@ -118,11 +118,19 @@ final class SourceCalls implements Session.Served {
         } finally {
             isPolling = false;
         }
-        polled = found == null ? List.of() : found;
+        polled = found == null ? List.of() : withoutNulls(found);
         if (polled.isEmpty()) return ByteBuffer.allocate(0);
         endings = transactions.take(polled);
         if (wantsEach) for (int i = 0; i < polled.size(); i++) unacknowledged.put(first + i, polled.get(i));
         return encode(0);
+    }
+
+    /** Java's worker drops a null among the records, too. Source: AbstractWorkerSourceTask.sendRecords. */
+    private static List<SourceRecord> withoutNulls(List<SourceRecord> found) {
+        for (SourceRecord record : found) {
+            if (record == null) return found.stream().filter(Objects::nonNull).toList();
+        }
+        return found;
     }
 
     private ByteBuffer encode(int from) throws Exception {

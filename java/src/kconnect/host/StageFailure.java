@@ -17,7 +17,7 @@ final class StageFailure extends RuntimeException {
     }
 
     StageFailure(String stage, Object plugin, RuntimeException cause, String place) {
-        super(cause);
+        super(null, cause); // a message of its own would ask the cause for its text
         this.place = place;
         this.stage = stage;
         this.plugin = plugin == null ? null : plugin.getClass().getName();

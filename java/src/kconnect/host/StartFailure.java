@@ -10,7 +10,7 @@ final class StartFailure extends RuntimeException {
     private final String place;
 
     StartFailure(String plugin, String method, String place, Throwable cause) {
-        super(cause);
+        super(null, cause); // a message of its own would ask the cause for its text
         this.plugin = plugin;
         this.method = method;
         this.place = place;

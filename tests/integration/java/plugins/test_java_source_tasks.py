@@ -60,7 +60,7 @@ class Context:
 
 def started(host: HostProcess, folder: str, name: str, *, gives_runs: bool, **config: str) -> JavaSourceTask:
     with log_context("source", 0):
-        task = java_class(f"kit.TestPlugins${name}", folder, JavaSourceTask, host)()
+        task = java_class(name if "." in name else f"kit.TestPlugins${name}", folder, JavaSourceTask, host)()
         task.context = Context()  # type: ignore[assignment]  # what these tasks need of it
         if gives_runs:
             task.give_runs()
@@ -90,6 +90,26 @@ def test_a_poll_of_many_schemas_is_one_list_or_runs_in_columns_that_belong_toget
     assert [offset for run in runs for offset in offsets(run)] == [*range(200)]  # type: ignore[arg-type]  # source records
     assert task.poll() is None
     task.stop()
+
+
+@pytest.mark.parametrize("gives_runs", [True, False])
+def test_a_null_among_the_records_of_a_poll_is_dropped_as_by_javas_worker(
+    host: HostProcess, folder: str, gives_runs: bool
+) -> None:
+    task = started(host, folder, "NumbersTask", gives_runs=gives_runs, count="150", nothing="7", ends="29")
+    found: list[int] = []
+    while (polled := task.poll()) is not None:
+        records = polled.to_records() if isinstance(polled, RecordBatch) else polled
+        assert isinstance(records, list)
+        found += offsets(records)
+    assert found == [*range(1, 151)]
+    task.stop()
+
+
+def test_a_task_that_cannot_be_created_says_what_its_class_has_to_be(host: HostProcess, folder: str) -> None:
+    name = "org.apache.kafka.connect.source.SourceTask"  # abstract
+    with pytest.raises(ConnectError, match=f"{name} cannot be created: .* public constructor"):
+        started(host, folder, name, gives_runs=False)
 
 
 def test_a_poll_of_one_schema_is_a_batch_for_each_transaction(host: HostProcess, folder: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +27,11 @@ from kconnect.java.plugins import JavaIndex, JavaSettings
 from kconnect.java.plugins.host import HostProcess
 from kconnect.java.plugins.java_error import JavaHostDiedError, JavaPluginError
 from kconnect.logs.log_context import log_context
+from kconnect.logs.traces import trace_with_cause
+from kconnect.model import RunState, TaskId
+from kconnect.runtime.herder.decisions.failures import failure_of
 from kconnect.runtime.plugins import PluginRegistry
+from kconnect.spark.messages import TaskReport, encode
 from kit.java_answers import without_order, written_value
 from kit.java_plugin_folder import java_plugin_folder
 from kit.pace import ample_s
@@ -153,6 +159,29 @@ def test_what_java_throws_is_an_error_of_ours_with_the_cause_first_and_javas_sta
 @pytest.mark.parametrize(
     ("does", "said"),
     [
+        ("mute", r"kit\.TestPlugins\$Misbehaves\$Mute, whose text cannot be read: it throws java\.lang\.IllegalState"),
+        ("half", r"half of a pair: \?!"),
+        ("long", r"x{1000} ?.*\[\.\. [\d,]+ characters \.\.\]"),
+    ],
+)
+def test_whatever_java_throws_becomes_a_status_that_can_be_sent_and_is_read_at_once(
+    registry: PluginRegistry, does: str, said: str
+) -> None:
+    with transformation(registry, "kit.TestPlugins$Misbehaves", does=does) as made:
+        with pytest.raises(ConnectError) as raised:
+            made.apply(SourceRecord({}, {}, "t", "bad"))
+        assert made.apply(SourceRecord({}, {}, "t", "good")).value == "good", "its thread lives"
+    trace = trace_with_cause("Task a-0", raised.value)
+    assert re.search(said, trace, re.DOTALL)
+    assert len(encode(TaskReport(TaskId("a", 0), 1, RunState.FAILED, trace))) < 500_000
+    began_s = time.process_time()
+    assert failure_of("worker", trace).no_help is None
+    assert time.process_time() - began_s < 2  # it was minutes, in which the worker lost its group
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
         ("exit", "ended (exit code 7)"),
         ("crash", "SIGSEGV"),
         ("memory", "out of memory (Java heap space): raise kconnect.java.heap"),
@@ -255,7 +284,7 @@ def test_settings_of_a_java_plugin_are_checked_by_its_own_table(registry: Plugin
     (does, *_) = table.validate({"does": "dance"})
     assert does.error_messages == [
         "Invalid value dance for configuration does: String must be one of: "
-        "throw, retry, exit, crash, memory, sleep, missing"
+        "throw, retry, exit, crash, memory, sleep, missing, mute, half, long"
     ]
     connector = registry.connector_class("TestPlugins$Numbers")()
     assert connector.version() == "1.2.3"

@@ -132,7 +132,7 @@ public class TestPlugins {
         public ConfigDef config() {
             return new ConfigDef()
                     .define("does", ConfigDef.Type.STRING, ConfigDef.NO_DEFAULT_VALUE,
-                            ConfigDef.ValidString.in("throw", "retry", "exit", "crash", "memory", "sleep", "missing"),
+                            ConfigDef.ValidString.in("throw", "retry", "exit", "crash", "memory", "sleep", "missing", "mute", "half", "long"),
                             ConfigDef.Importance.HIGH, "What it does.")
                     .define("times", ConfigDef.Type.INT, null, ConfigDef.Importance.LOW, "How often.");
         }
@@ -148,7 +148,18 @@ public class TestPlugins {
                 case "memory": fill();
                 case "sleep": sleep();
                 case "missing": return MissingUser.use(record);
+                case "mute": throw new Mute();
+                case "half": throw new ConnectException("half of a pair: \ud800!");
+                case "long": throw new ConnectException("x".repeat(3_000_000));
                 default: throw new ConnectException("Unknown: " + does);
+            }
+        }
+
+        /** An exception that cannot be written. */
+        private static final class Mute extends RuntimeException {
+            @Override
+            public String getMessage() {
+                throw new IllegalStateException("no text");
             }
         }
 
@@ -230,6 +241,7 @@ public class TestPlugins {
         private long next;
         private long count;
         private long bad;
+        private long nothing;
         private String says;
         private List<String> ends;
 
@@ -244,6 +256,7 @@ public class TestPlugins {
             topic = config.get("topic");
             count = Long.parseLong(config.getOrDefault("count", "1000"));
             bad = Long.parseLong(config.getOrDefault("bad", "-1"));
+            nothing = Long.parseLong(config.getOrDefault("nothing", "-1"));
             says = config.getOrDefault("says", "bad");
             Map<String, Object> offset = context.offsetStorageReader().offset(Map.of("source", "numbers"));
             next = offset == null ? 0 : (Long) offset.get("next");
@@ -263,6 +276,7 @@ public class TestPlugins {
             List<SourceRecord> made = new ArrayList<>();
             for (int i = 0; i < 100 && next < count; i++, next++) {
                 String value = next == bad ? says : "number " + next;
+                if (next == nothing) made.add(null);
                 made.add(new SourceRecord(Map.of("source", "numbers"), Map.of("next", next + 1), topic,
                         Schema.STRING_SCHEMA, "k" + next, Schema.STRING_SCHEMA, value));
                 SourceRecord last = made.get(made.size() - 1);

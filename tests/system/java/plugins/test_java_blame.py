@@ -23,7 +23,10 @@ _STRING = "org.apache.kafka.connect.storage.StringConverter"
 _OFF = {"errors.restart.max": "0"}
 _BAD_START = {"transforms": "m", "transforms.m.type": "kit.TestPlugins$Misbehaves", "transforms.m.does": "throw",
               "transforms.m.times": " 5 "}  # fmt: skip
-_AT_START = 'TestPlugins$Misbehaves.configure() of transforms.m raised JavaPluginError: For input string: " 5 ".'
+_AT_START = (
+    "TestPlugins$Misbehaves.configure() of transforms.m raised JavaPluginError: "
+    'NumberFormatException: For input string: " 5 ".'
+)
 _ODD = {"transforms": "i", "transforms.i.type": "kit.TestPlugins$Identity", "transforms.i.predicate": "ends",
         "predicates": "ends", "predicates.ends.type": "kit.TestPlugins$Ends", "predicates.ends.end": "x"}  # fmt: skip
 _BAD = {"transforms": "m", "transforms.m.type": "kit.TestPlugins$Misbehaves", "transforms.m.does": "throw"}

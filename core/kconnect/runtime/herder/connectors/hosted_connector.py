@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.logs.redaction import redact
@@ -255,14 +255,23 @@ def _cause(err: BaseException) -> str:
     return f"{type(err).__name__}: {err}"
 
 
+_A_LIST: Final = "Make it return a list of dict[str, str], one for each task."
+
+
 def _plan_of(connector: Connector, max_tasks: int) -> TaskPlan:
     task_class = connector.task_class()
     configs = connector.task_configs(max_tasks)
     if not isinstance(configs, list | tuple):
         raise ConnectError(
             f"task_configs() of {type(connector).__name__} gave {type(configs).__name__}, not a list",
-            hint="Make it return a list of dict[str, str], one for each task.",
+            hint=_A_LIST,
         )
+    for index, config in enumerate(configs):
+        if not isinstance(config, Mapping):
+            raise ConnectError(
+                f"task_configs() of {type(connector).__name__} gave task {index} a {type(config).__name__}, not a dict",
+                hint=_A_LIST,
+            )
     return TaskPlan(task_class, _version_of(task_class, connector), list(configs))
 
 

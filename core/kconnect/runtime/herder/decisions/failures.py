@@ -85,7 +85,7 @@ _RIGHTS = frozenset(
     }
 )
 _NOT_ALLOWED = re.compile(
-    r"[A-Z]+_AUTHORIZATION_FAILED|SASL_AUTHENTICATION_FAILED|\b(?:authorization|authentication) failed", re.IGNORECASE
+    r"_AUTHORIZATION_FAILED|SASL_AUTHENTICATION_FAILED|\b(?:authorization|authentication) failed", re.IGNORECASE
 )
 _NO_CLASS = re.compile(r"Failed to find any class that implements|No module named")
 
