@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
@@ -188,7 +189,7 @@ def _changes(session: CliSession, name: str, notes: list[str]) -> list[dict[str,
     """The last versions of its config, newest last."""
     options = cluster_of(session)
     if not options.is_given:
-        notes.append("Last changes are in the config topic: --worker FILE or --bootstrap-servers shows them too.")
+        notes.append(f"connect config history {quote(name)} shows the last changes of its config.")
         return None
     from kconnect.admin.direct.access import InternalTopic
     from kconnect.admin.direct.history.connector_history import config_history, history_to_json
