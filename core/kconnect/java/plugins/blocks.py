@@ -11,13 +11,15 @@ import struct
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kconnect.api import Schema
-from kconnect.api.columns import arrow_type
-from kconnect.api.logical import Decimal
+from kconnect.api.columns import arrow_type, is_fine
+from kconnect.api.logical import Decimal, Time, Timestamp
 from kconnect.api.schema_types import Type
 from kconnect.java.plugins.few_rows import RowReader
 
+_TIMES = (Time.LOGICAL_NAME, Timestamp.LOGICAL_NAME)
 _FIXED: dict[Type, int] = {
     Type.INT8: 1,
     Type.INT16: 2,
@@ -26,6 +28,20 @@ _FIXED: dict[Type, int] = {
     Type.FLOAT32: 4,
     Type.FLOAT64: 8,
 }
+
+
+def _java_type(kind: pa.DataType) -> pa.DataType:
+    """The same in milliseconds, which Java's times have."""
+    return pa.timestamp("ms", tz=kind.tz) if pa.types.is_timestamp(kind) else pa.time32("ms")
+
+
+def _in_millis(column: pa.Array) -> pa.Array:
+    """Times of microseconds as Java has them: what is finer is cut off, as in a topic."""
+    if pa.types.is_integer(column.type):  # milliseconds as plain numbers
+        return column
+    if pa.types.is_timestamp(column.type):
+        column = pc.floor_temporal(column, unit="millisecond")
+    return column.cast(_java_type(column.type), safe=False)
 
 
 class BlockReader:
@@ -78,6 +94,8 @@ class BlockReader:
         if schema.type in (Type.STRING, Type.BYTES):
             return self._inner_texts(count, kind)
         size = (count + 7) // 8 if schema.type is Type.BOOLEAN else _FIXED[schema.type] * count
+        if schema.name in _TIMES and is_fine(schema):
+            return pa.Array.from_buffers(_java_type(kind), count, [valid, self._slice(size)]).cast(kind)
         return pa.Array.from_buffers(kind, count, [valid, self._slice(size)])
 
     def rows(self, schema: Schema, count: int) -> list[Any]:
@@ -149,7 +167,7 @@ class BlockWriter:
 
     def column(self, schema: Schema, column: pa.Array) -> None:
         """What BlockReader.column (Java: Columns.read) reads."""
-        column = _whole(column)
+        column = _whole(_in_millis(column) if schema.name in _TIMES and is_fine(schema) else column)
         self._validity(column)
         count = len(column)
         if schema.type is Type.STRUCT:

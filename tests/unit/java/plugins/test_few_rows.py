@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kconnect.api import Schema
+from kconnect.api import Schema, SchemaBuilder, Time, Timestamp
 from kconnect.api.columns import column_of, values_of
 from kconnect.errors import DataError
 from kconnect.java.plugins.blocks import BlockReader, BlockWriter
@@ -59,6 +60,20 @@ def test_columns_by_rows_are_read_as_arrows_and_arrows_by_rows(seed: int, count:
     assert repr(read_by_rows(made, schema, count)) == repr(values)
     assert repr(read_by_rows(wanted, schema, count)) == repr(values)
     assert repr(read_by_arrow(made, schema, count)) == repr(values)
+
+
+def test_times_of_microseconds_are_milliseconds_in_java() -> None:
+    time_of_day = datetime.time(1, 2, 3, 456_789)
+    texts = ("2026-01-02T23:59:59.999999Z", "1969-12-31T23:59:59.999999Z")
+    moments = [datetime.datetime.fromisoformat(text) for text in texts]
+    for logical, values in ((Time, [time_of_day, None]), (Timestamp, [*moments, None])):
+        schema = logical.builder().optional().parameter(Timestamp.UNIT_FIELD, "us").build()
+        for nested in (schema, SchemaBuilder.array(schema).build()):
+            given = values if nested is schema else [values, []]
+            wanted = [value and value.replace(microsecond=value.microsecond // 1000 * 1000) for value in values]
+            for block in (by_arrow(nested, given), by_rows(nested, given)):
+                for read in (read_by_arrow, read_by_rows):
+                    assert read(block, nested, len(given)) == (wanted if nested is schema else [wanted, []])
 
 
 def test_values_of_another_type_have_no_column() -> None:
