@@ -224,13 +224,13 @@ _CONNECT_NUMBERS: Final = {
 # --- Arrow ---
 
 
-def schema_of_arrow(kind: pa.DataType, place: str = "", *, is_required: bool = False) -> Schema:
-    """Connect's schema of an Arrow type, optional all the way down but for keys of maps.
+def schema_of_arrow(kind: pa.DataType, place: str = "", *, is_required: bool = False, is_fine: bool = False) -> Schema:
+    """Connect's schema of an Arrow type, optional all the way down but for keys of maps. `is_fine`: as of `schema_of`.
 
     Errors: DataError for a type that no record can have, at `place`.
     """
     try:
-        return schema_of(of_arrow(kind, place, is_loose=True), is_required=is_required)
+        return schema_of(of_arrow(kind, place, is_loose=True), is_required=is_required, is_fine=is_fine)
     except ConfigError as error:
         raise DataError(f"{error}", hint="Cast it, as to string.") from error
 
@@ -254,6 +254,8 @@ def of_arrow(kind: pa.DataType, place: str = "", *, is_loose: bool = False) -> C
         return ColumnType("time", digits=_DIGITS[kind.unit])
     if is_.is_timestamp(kind):
         return ColumnType("timestamp" if kind.tz else "timestamp_ntz", digits=_DIGITS[kind.unit])
+    if is_.is_duration(kind) and not is_loose:  # the number that it is in a file of Parquet
+        return ColumnType("bigint")
     if is_.is_dictionary(kind):
         return of_arrow(kind.value_type, place, is_loose=is_loose)
     if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
@@ -278,8 +280,7 @@ def _arrow_column(field: pa.Field, place: str, is_loose: bool) -> Column:
 # point would have a place
 _MOST_SCALE: Final = 18
 _DIGITS: Final = {"s": 0, "ms": 3, "us": None, "ns": None}
-# The first that matches counts. What is unsigned takes the next wider type; a column of nothing is one of texts, and a
-# duration the number that it is in a file of Parquet.
+# The first that matches counts. What is unsigned takes the next wider type; a column of nothing is one of texts.
 _ARROW: Final = (
     ("is_boolean", "boolean"),
     ("is_int8", "tinyint"),
@@ -300,7 +301,6 @@ _ARROW: Final = (
     ("is_fixed_size_binary", "binary"),
     ("is_binary_view", "binary"),
     ("is_date", "date"),
-    ("is_duration", "bigint"),
 )
 
 

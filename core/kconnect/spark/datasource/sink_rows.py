@@ -187,8 +187,11 @@ def _json_bytes(value: Any) -> bytes | None:
 
 
 def connect_column(name: str, column: Any, *, is_optional: bool = True) -> tuple[Schema, Any]:
-    """A column of Spark's as Connect has it, with its schema. Errors: DataError naming column and type."""
-    schema = schema_of_arrow(column.type, name, is_required=not is_optional)
+    """A column of Spark's as Connect has it, with its schema; times keep microseconds, as no topic is between.
+
+    Errors: DataError naming column and type.
+    """
+    schema = schema_of_arrow(column.type, name, is_required=not is_optional, is_fine=True)
     try:
         return schema, fit(column, arrow_type(schema))
     except NotFittingError as error:

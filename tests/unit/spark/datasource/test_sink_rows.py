@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import RecordBatch, SinkConnector, Type
+from kconnect.api.columns import arrow_type, values_of
 from kconnect.builtin.types.foreign_schemas import schema_of_arrow
 from kconnect.errors import ConfigError, DataError
 from kconnect.model import TaskId, TopicPartition
@@ -14,7 +15,7 @@ from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
 from kconnect.runtime.pipeline.plugin_parts import make_converters
 from kconnect.runtime.pipeline.stages import RaiseAlways
 from kconnect.spark.datasource.connector import ConnectorOfFormat
-from kconnect.spark.datasource.sink_rows import RowsAsRead, SinkLayout
+from kconnect.spark.datasource.sink_rows import RowsAsRead, SinkLayout, connect_column
 
 
 def _converters(**settings: str) -> Converters:
@@ -103,3 +104,18 @@ def test_a_dead_letter_has_a_row_as_bytes():
     record = pa.record_batch({"key": [7], "value": [b"\xff"], "timestamp": [5], "headers": headers})
     row = RowsAsRead(SinkLayout.of(record.schema.names, "auto", "t"), record, place, 0).fetched.row(0)
     assert (row.key, row.value, row.timestamp, row.headers) == (b"7", b"\xff", 5, [("h", b"x")])
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("us", tz="UTC"), pa.timestamp("us"), pa.list_(pa.struct([("at", pa.timestamp("us"))]))]
+)
+def test_times_keep_microseconds_and_whether_they_have_a_zone(kind: pa.DataType) -> None:
+    micros = 1_700_000_000_123_456
+    values = [micros, -1, None] if pa.types.is_timestamp(kind) else [[{"at": micros}], [None], None]
+    given = pa.array(values, kind)
+    schema, column = connect_column("value", given)
+    assert column.cast(kind) == given
+    moments = values_of(schema, column, len(column))
+    first = moments[0] if pa.types.is_timestamp(kind) else moments[0][0]["at"]
+    assert first.microsecond == 123_456
+    assert (arrow_type(schema) if pa.types.is_timestamp(kind) else kind) == kind
