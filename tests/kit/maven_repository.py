@@ -13,7 +13,10 @@ import pytest
 
 from kconnect.java.maven import Jar
 
-__all__ = ["Repository", "jar_path", "tarred", "use_repositories"]
+__all__ = ["NO_CLASSES", "Repository", "jar_path", "tarred", "use_repositories"]
+
+NO_CLASSES = b"PK\x05\x06" + bytes(18)
+"""A jar without entries."""
 
 
 class Repository:
@@ -90,8 +93,11 @@ def use_repositories(urls: list[str], tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def tarred(path: Path, *entries: str | tarfile.TarInfo) -> Path:
-    """A tar.gz file with empty files, or what entries say."""
+    """A tar.gz file with empty files and jars, or what entries say."""
     with tarfile.open(path, "w:gz") as made:
         for entry in entries:
-            made.addfile(tarfile.TarInfo(entry) if isinstance(entry, str) else entry, io.BytesIO())
+            data = NO_CLASSES if isinstance(entry, str) and entry.endswith(".jar") else b""
+            info = tarfile.TarInfo(entry) if isinstance(entry, str) else entry
+            info.size = len(data)
+            made.addfile(info, io.BytesIO(data))
     return path

@@ -6,6 +6,7 @@ version fetches exactly these, on this machine or on another one. What `into` ad
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ from kconnect.errors import (
     NotFoundError,
     did_you_mean,
 )
+from kconnect.java.compat.maven_version_range import VersionRange
 from kconnect.java.installed import find_java
 from kconnect.java.kafka_jars import JarSet
 from kconnect.java.maven import ArtifactSet, Jar, read_lock, sha256_of
@@ -64,9 +66,9 @@ def install(source: str, plugin_path: Path, *, name: str | None = None, into: st
     jars are added to, with its lock. A version may be LATEST, RELEASE or a range, and `:classifier:packaging` may
     follow it: the lock has what was found.
 
-    Errors: BadRequestError for a source that is none of these, NotFoundError, AlreadyExistsError when the folder has
-    something else, UnreachableError, EnvironmentProblemError for jars with another checksum than the lock has, and for
-    archives with links or files that would lie elsewhere.
+    Errors: BadRequestError for a source that is none of these, or damaged, ConfigError for a range that is none,
+    NotFoundError, AlreadyExistsError when the folder has something else, UnreachableError, EnvironmentProblemError for
+    jars with another checksum than the lock has, and for archives with links or files that would lie elsewhere.
     """
     for given in (name, into):
         if given is not None and (given in (".", "..") or not re.fullmatch(r"[\w.+-]+", given)):
@@ -82,6 +84,8 @@ def install(source: str, plugin_path: Path, *, name: str | None = None, into: st
             f"{source} is neither group:artifact:version nor an archive (.zip, .tar.gz), a jar or a folder.",
             hint=f"Such as {_EXAMPLE}.",
         )
+    if wanted.version[:1] in ("[", "("):
+        VersionRange.parse(wanted.version)
     target = plugin_path / (name or wanted.artifact) if into is None else _plugin(plugin_path, into)
     if into is None and wanted.packaging == "jar" and wanted == _locked(target):
         return _as_locked(target)
@@ -149,7 +153,7 @@ class _MavenInstall:
             _write_lock(self.target / LOCK, [*(_titles(self.target) or [self.target.name]), str(root)], [*kept, *jars])
         else:
             _write_lock(staged / LOCK, [str(root)], jars)
-            os.replace(staged, self.target)  # which is not there, or empty
+            _put(staged, self.target)
         return Installed(self.target, tuple(jar.file_name for jar in jars), tuple(self.notes))
 
     def _archive(self, resolver: Resolver, root: Coordinate, staging: Path, staged: Path) -> Installed:
@@ -175,12 +179,13 @@ class _MavenInstall:
         jars = sorted(path.relative_to(found) for path in found.rglob("*.jar"))
         if not jars:
             raise BadRequestError(f"{root} contains no jar.")
+        _refuse_damaged(found / jar for jar in jars)
         self.notes += _too_new(found / jar for jar in jars)
         if locked:
             self.notes += _repaired(found, self.target, jars)
         else:
             _write_lock(found / LOCK, [str(root)], [archive])
-            os.replace(found, self.target)
+            _put(found, self.target)
         return Installed(self.target, tuple(jar.name for jar in jars), tuple(self.notes))
 
 
@@ -297,6 +302,7 @@ def _jar_into(path: Path, target: Path) -> Installed:
         raise NotFoundError(f"{path} does not exist.")
     if (target / path.name).exists():
         raise AlreadyExistsError(f"{target / path.name} exists.", hint="Delete it first.")
+    _refuse_damaged([path])
     shutil.copy(path, target)
     note = f"{LOCK} does not have {path.name}, as it is from a file"
     return Installed(target, (path.name,), (note, *_too_new([target / path.name])))
@@ -322,8 +328,9 @@ def _from_files(path: Path, plugin_path: Path, name: str | None) -> Installed:
         jars = sorted(staged.rglob("*.jar"))
         if not jars:
             raise BadRequestError(f"{path} contains no jar.")
+        _refuse_damaged(jars)
         notes = tuple(_too_new(jars))
-        os.replace(_inner(staged), target)
+        _put(_inner(staged), target)
     return Installed(target, tuple(sorted(jar.name for jar in jars)), notes)
 
 
@@ -345,6 +352,25 @@ def _unpack(path: Path, target: Path, shown: str) -> None:
                 tar.extractall(target, members, filter="data")
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError, OSError) as err:
         raise BadRequestError(f"{shown} cannot be read as a {kind} file: {err}") from err
+
+
+def _refuse_damaged(jars: Iterable[Path]) -> None:
+    """Errors: BadRequestError for a jar that nothing can be read from, as one that was not fetched whole."""
+    for jar in jars:
+        if not zipfile.is_zipfile(jar):
+            raise BadRequestError(f"{jar.name} is no jar, or it is damaged.", hint="Fetch it again.")
+
+
+def _put(made: Path, target: Path) -> None:
+    """Give a folder its name, which is not there, or empty. Errors: AlreadyExistsError."""
+    try:
+        os.replace(made, target)
+    except OSError as err:
+        if err.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        raise AlreadyExistsError(
+            f"{target} was installed by somebody else meanwhile.", hint="Install it again to compare it with its lock."
+        ) from err
 
 
 def _check(shown: str, name: str, *, is_link: bool) -> None:

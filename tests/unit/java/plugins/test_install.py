@@ -8,16 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.errors import AlreadyExistsError, BadRequestError, ConnectError, EnvironmentProblemError, NotFoundError
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConfigError,
+    ConnectError,
+    EnvironmentProblemError,
+    NotFoundError,
+)
 from kconnect.java.plugins.install import install, is_shipped
 from kconnect.java.resolution import Coordinate, Found
-from kit.maven_repository import tarred
+from kit.maven_repository import NO_CLASSES, tarred
 
 
 def archive(path: Path, *names: str) -> Path:
     with zipfile.ZipFile(path, "w") as made:
         for name in names:
-            made.writestr(name, "")
+            made.writestr(name, NO_CLASSES if name.endswith(".jar") else b"")
     return path
 
 
@@ -52,6 +59,39 @@ def test_a_zip_that_is_no_plugin_leaves_nothing(
         install(str(archive(tmp_path / "x.zip", *names)), tmp_path / "p")
     assert list((tmp_path / "p").iterdir()) == []
     assert not (tmp_path / "outside.jar").exists()
+
+
+@pytest.mark.parametrize("kind", ["jar", "folder", "into"])
+def test_a_damaged_jar_is_refused_and_leaves_nothing(tmp_path: Path, kind: str) -> None:
+    install(str(archive(tmp_path / "there.zip", "a.jar")), tmp_path / "p")
+    (tmp_path / "given").mkdir()
+    jar = archive(tmp_path / "given" / "cut.jar", "x.class")
+    jar.write_bytes(jar.read_bytes()[:-9])
+    with pytest.raises(BadRequestError, match=r"cut\.jar is no jar, or it is damaged"):
+        install(str(jar.parent if kind == "folder" else jar), tmp_path / "p", into="there" if kind == "into" else None)
+    assert [path.relative_to(tmp_path / "p").as_posix() for path in sorted((tmp_path / "p").rglob("*"))] == [
+        "there",
+        "there/a.jar",
+    ]
+
+
+def test_a_range_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"\[42"):
+        install("org.example:thing:[42", Path("nowhere"))
+
+
+def test_of_two_installs_at_once_the_later_one_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, target = archive(tmp_path / "thing.zip", "a.jar"), tmp_path / "p" / "thing"
+
+    def meanwhile(jars: object) -> list[str]:
+        target.mkdir()
+        (target / "other.jar").write_bytes(NO_CLASSES)
+        return []
+
+    monkeypatch.setattr("kconnect.java.plugins.install._too_new", meanwhile)
+    with pytest.raises(AlreadyExistsError, match="thing was installed by somebody else meanwhile"):
+        install(str(given), tmp_path / "p")
+    assert [path.name for path in (tmp_path / "p").rglob("*")] == ["thing", "other.jar"]
 
 
 def test_what_is_no_plugin_is_refused_with_what_would_be_one(tmp_path: Path) -> None:
