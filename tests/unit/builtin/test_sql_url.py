@@ -8,6 +8,7 @@ import pytest
 
 from kconnect.api import ConfigError, Password
 from kconnect.builtin.connectors.sql.sql_config import CONFIG
+from kconnect.builtin.connectors.sql.sql_connection import engine_of
 from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector
 from kconnect.builtin.connectors.sql.sql_source_config import settings_of
 from kconnect.builtin.connectors.sql.sql_url import Address, address_of, is_url_of_engine, kind_of_url, reported_ignored
@@ -98,6 +99,20 @@ def test_what_cannot_be_opened_is_refused_with_a_sentence_and_without_the_url(wr
     with pytest.raises(ConfigError) as caught:
         url(wrong)
     assert reported.lower() in str(caught.value).lower()
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_login_for_a_file_has_no_effect() -> None:
+    found = address("jdbc:sqlite:f.db", user="ann", password="s3cret")
+    assert (found.url.username, found.url.password) == (None, None)
+    assert found.ignored == ["user", "password"]
+
+
+@pytest.mark.parametrize("wrong", ["sqlite://ann:s3cret@/f.db", "sqlite://h/f.db"])
+@pytest.mark.parametrize("makes_file", [False, True])
+def test_an_address_of_a_file_with_a_host_or_user_is_refused(wrong: str, makes_file: bool) -> None:
+    with pytest.raises(ConfigError, match="An SQLite file has no host, port, user or password") as caught:
+        engine_of(CONFIG.parse({"connection.url": wrong}), makes_file=makes_file)
     assert "s3cret" not in str(caught.value)
 
 

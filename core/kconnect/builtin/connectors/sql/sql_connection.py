@@ -68,6 +68,8 @@ def _opened(config: Mapping[str, Any], connect_s: int, makes_file: bool) -> tupl
         )
     except sa.exc.NoSuchModuleError as err:
         raise invalid(f"SQLAlchemy has no dialect for it: {err}") from err
+    except sa.exc.ArgumentError as err:
+        raise invalid(_not_taken(url, err)) from None  # its words have the URL, and parameters may be secret
     except ImportError as err:
         advice = f": pip install '{package}'" if (package := package_of(url.drivername)) else ""
         raise invalid(f"the driver cannot be imported: {err}{advice}") from err
@@ -82,6 +84,16 @@ def _opened(config: Mapping[str, Any], connect_s: int, makes_file: bool) -> tupl
 
         sa.event.listen(engine, "connect", prepare)
     return engine, address
+
+
+def _not_taken(url: sa.URL, error: Exception) -> str:
+    if url.drivername.startswith("sqlite"):
+        return (
+            "an SQLite file has no host, port, user or password; "
+            "write sqlite:///relative/file.db or sqlite:////absolute/file.db"
+        )
+    words = str(error).splitlines()[0].replace(url.render_as_string(hide_password=True), "..")
+    return f"SQLAlchemy does not take it: {words}"
 
 
 _BEGIN: Final = "kconnect-begin"

@@ -88,12 +88,21 @@ def driver_settings(config: Mapping[str, Any]) -> Mapping[str, str]:
     return found
 
 
+_LOGIN: Final = ("connection.user", "connection.password")
+
+
 def address_of(config: Mapping[str, Any]) -> Address:
-    """Where connection.url leads, with user and password. Errors: ConfigError with what to change or install."""
+    """Where connection.url leads, with user and password; a file has neither, and ignores them as in Java.
+
+    Errors: ConfigError with what to change or install.
+    """
     text: str = config[URL].strip()
     given = driver_settings(config)
     found = _of_jdbc(text, given) if text.startswith("jdbc:") else _of_sqlalchemy(text, given)
     url = found.url
+    if kind_of_url(text) == "sqlite":
+        useless = [key.removeprefix(DRIVER_PREFIX) for key in _LOGIN if config[key]]
+        return replace(found, ignored=[*found.ignored, *useless])
     if config["connection.user"]:
         url = url.set(username=config["connection.user"])
     if config["connection.password"] is not None:
