@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from confluent_kafka import KafkaError, Message
 
@@ -140,11 +141,18 @@ class Delivery:
         self._ended.note(self.size, self._on_end, self._is_complete and not self._failed)
 
 
+# What a topic is refused with whose name no topic can have: by the broker, and by librdkafka, which asks it
+_OF_TOPICS: Final = (KafkaError.TOPIC_EXCEPTION, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+
+
 def _write_error(error: KafkaError, topic: str, partition: int | None, client: Client) -> ConnectError:
-    where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
-    if error.code() == KafkaError.TOPIC_EXCEPTION and (problem := topic_name_problem(topic)):
+    if not topic:
+        hint = "Give each record that poll() returns a topic."
+        return ConnectError("A record could not be written: it has no topic.", hint=hint)
+    if error.code() in _OF_TOPICS and (problem := topic_name_problem(topic)):
         advice = f"To rename it: {topic_renaming(topic)}"
         return ConnectError(f"A record could not be written: {problem}.", hint=advice)
+    where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
     doing, need = f"A record could not be written to {where}", Right("WRITE", "topic", topic)
     return connect_error(doing, error, (need,), client)
 

@@ -98,6 +98,10 @@ class RecordProducer:
         Records without timestamps and headers go through the binding's batch call (0.68 us CPU each, all included),
         others one by one (0.78 us): the batch call supports neither.
         """
+        if not records.topic:
+            for _ in records.values:
+                delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), "", None)
+            return True
         is_plain = records.timestamps is None and records.headers is None
         start, total = 0, len(records.values)
         step = max(1, min(total, self._max_messages))
@@ -118,6 +122,9 @@ class RecordProducer:
 
     def send(self, record: KafkaRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool:
         """Hand over one record of any shape; waits for room. Returns False if `give_up` ended the wait."""
+        if not record.topic:
+            delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), "", None)
+            return True
         unit = delivery if isinstance(delivery, Delivery) else delivery.unit
         key, value = record.key, record.value
         size = (len(value) if value else 0) + (len(key) if key else 0)

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from kconnect.java.devbroker import DevBroker
-from kconnect.runtime.kafka import KafkaRecord, RecordDelivery, RecordProducer
-from kconnect.runtime.kafka.delivery import WrittenRecord
+from kconnect.runtime.kafka import KafkaBatch, KafkaRecord, RecordDelivery, RecordProducer
+from kconnect.runtime.kafka.delivery import DeliveryFailure, WrittenRecord
 from kit.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -51,3 +51,35 @@ def test_records_are_reported_in_their_order_although_several_threads_serve(brok
             server.join()
         producer.close()
     assert reported == [(number, number) for number in range(wanted)]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "hint"),
+    [
+        (None, "it has no topic.", "Give each record that poll() returns a topic."),
+        ("", "it has no topic.", "Give each record that poll() returns a topic."),
+        ("bad topic/", "'bad topic/' cannot be the name of a topic", "RegexRouter"),
+    ],
+)
+@pytest.mark.parametrize("as_batch", [False, True])
+def test_each_record_without_a_possible_topic_is_refused_with_what_to_do(
+    broker: DevBroker, name: str | None, said: str, hint: str, as_batch: bool
+) -> None:
+    failures: list[DeliveryFailure] = []
+    producer = RecordProducer({"bootstrap.servers": broker.bootstrap}, "source")
+    try:
+        unit = producer.delivery(lambda is_acked: None, lambda failure: failures.append(failure) or True)
+        topic: str = name  # type: ignore[assignment]  # what a plugin gives that minds no types
+        if as_batch:
+            assert producer.send_batch(KafkaBatch(topic, None, None, [b"a", b"b"], None, None), unit, lambda: False)
+        else:
+            for value in (b"a", b"b"):
+                assert producer.send(KafkaRecord(topic, None, value=value), unit, lambda: False)
+        unit.complete()
+        assert producer.flush(60.0)
+    finally:
+        producer.close()
+    assert len(failures) == 2
+    for failure in failures:
+        assert said in str(failure.error)
+        assert hint in (failure.error.hint or "")
