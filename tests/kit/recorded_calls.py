@@ -89,16 +89,21 @@ def comparable(lines: Sequence[str], *own: str) -> list[str]:
         if _FLOW.match(line):
             flow.append(line)
             continue
-        if made[-1:] in ([], ["stop"]) and set(flow) == {"commit"}:
-            flow = []  # Java's timer is on another thread: it may come before the start, and after the stop
         made += [
-            *_settled(flow, came),
+            *_between(made, flow, came),
             *([line] if made[-1:] != [line] else []),
         ]  # twice: a request that met a rebalance
         flow = []
         if line.startswith("start"):
             came.clear()
-    return made + _settled(flow, came)
+    return made + _between(made, flow, came)
+
+
+def _between(made: Sequence[str], flow: Sequence[str], came: set[str]) -> list[str]:
+    """What is kept of `flow`, behind `made`."""
+    if made[-1:] in ([], ["stop"]) and set(flow) == {"commit"}:
+        return []  # Java's timer is on another thread: it may come before the start, and after the stop
+    return _settled(flow, came)
 
 
 _FLOW = re.compile(r"poll|commit|put |preCommit|flush")

@@ -244,10 +244,10 @@ def test_an_unreachable_broker_is_code_5_in_one_sentence(topics):
 def test_without_any_cluster_the_way_to_name_one_is_reported(topics, monkeypatch):
     monkeypatch.delenv("KCONNECT_WORKER")
     code, out, err = topics("config", "show")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "--worker" in err
     code, out, err = topics("config", "show", "--bootstrap-servers", "127.0.0.1:1")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "--config-topic" in err
 
 

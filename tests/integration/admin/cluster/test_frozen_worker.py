@@ -144,11 +144,11 @@ def test_the_limit_can_be_set_and_a_refused_connection_is_reported_at_once(pair)
 @pytest.mark.parametrize(
     ("words", "limit"),
     [
-        ("cluster members", "4 s"),
-        ("cluster show --timeout 1s", "0.4 s"),
-        ("topics config show --timeout 1s", "0.4 s"),
-        ("connectors status --direct --timeout 1s", "0.4 s"),
-        ("records x --timeout 1s", "0.4 s"),
+        ("cluster members", "3 s"),
+        ("cluster show --timeout 1s", "0.3 s"),
+        ("topics config show --timeout 1s", "0.3 s"),
+        ("connectors status --direct --timeout 1s", "0.3 s"),
+        ("records x --timeout 1s", "0.3 s"),
     ],
 )
 def test_brokers_that_are_frozen_are_reported_in_time(pair, words, limit, tmp_path):
