@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ OnDelivery = Callable[[KafkaError, Any], None]  # Any: a RefusedMessage, which s
 class _Call:
     """Messages of one call that have not ended; the last of them drops the callback."""
 
-    on_delivery: OnDelivery
+    on_delivery: OnDelivery | None
     number: int
     rows: int
     left: int
@@ -63,19 +63,21 @@ class CallsInFlight:
 
     def on_delivery(self, number: int) -> OnDelivery:
         with self._lock:
-            return self._calls[number].on_delivery
+            found = self._calls[number].on_delivery
+        assert found is not None, "a call in flight has its callback"
+        return found
 
     def ended(self, counts: Mapping[int, int]) -> None:
         """So many messages of these calls have ended, or were not taken: each was looked at."""
         done = []
         with self._lock:
             self._is_in_order = False
-            for number, count in counts.items():
+            for number, count in sorted(counts.items()):
                 call = self._calls[number]
                 call.left -= count
                 if not call.left:
                     done.append(self._remove(call))
-        done.clear()  # drops the callbacks, outside of the lock: that may be what somebody waits for
+        _drop_callbacks(done)
 
     def ended_in_order(self, number: int, row: int, count: int) -> bool:
         """So many messages, from that row of that call on, were acknowledged together. False: look at each of them."""
@@ -89,7 +91,7 @@ class CallsInFlight:
                 call.left -= some
                 if not call.left:
                     done.append(self._remove(call))
-        done.clear()  # as in ended()
+        _drop_callbacks(done)
         return True
 
     def _piece(self, number: int, row: int, count: int) -> list[tuple[_Call, int]] | None:
@@ -116,3 +118,12 @@ class CallsInFlight:
             self._by_partition.clear()
             self._is_in_order = True
         return call
+
+
+def _drop_callbacks(done: Iterable[_Call]) -> None:
+    """In the order of the calls; a list that is cleared drops its last item first.
+
+    Call without the lock: a callback's end may be what somebody waits for.
+    """
+    for call in done:
+        call.on_delivery = None

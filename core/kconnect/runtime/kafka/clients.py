@@ -32,7 +32,7 @@ PRODUCER_DEFAULTS: Mapping[str, Any] = {
     "batch.num.messages": 100_000,
     "message.timeout.ms": 0,  # retry endlessly, as Java Connect's delivery.timeout.ms=MAX
     "acks": "all",
-    "max.in.flight.requests.per.connection": 1,  # keeps the order in a partition through retries
+    "max.in.flight.requests.per.connection": 1,  # as in Java; through retries only idempotence keeps the order
     "partitioner": "murmur2_random",  # the same key goes to the same partition as with Java
     # 32 MB is Java's buffer.memory and as fast as 1 GB; the count bounds librdkafka's overhead of 250 B a record.
     "queue.buffering.max.kbytes": 32_768,

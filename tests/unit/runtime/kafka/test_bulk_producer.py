@@ -152,9 +152,10 @@ def test_units_end_one_by_one_though_the_brokers_answer_for_many_at_once(brokers
 
 
 @pytest.mark.parametrize("idempotence", [False, True])
-def test_units_to_a_topic_of_one_partition_end_in_their_order_and_so_are_written(
+def test_units_to_a_topic_of_one_partition_end_each_once_and_in_their_order_with_idempotence(
     played: PlayedBroker, idempotence: bool
 ) -> None:
+    """Without it librdkafka makes requests ahead: one that is refused for now is written behind the next."""
     ends: list[int] = []
     sender = producer(played.bootstrap, **{"batch.num.messages": 700, "enable.idempotence": idempotence})
     played.refuse(PRODUCE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.NOT_ENOUGH_REPLICAS)
@@ -170,13 +171,18 @@ def test_units_to_a_topic_of_one_partition_end_in_their_order_and_so_are_written
         assert sender.flush(ample_s(20))
     finally:
         sender.close()
+    found = [value for _, _, value in written(played.bootstrap, "one", len(values), 1)]
+    if not idempotence:
+        ends.sort()
+        found.sort(key=lambda value: int(value or b""))
     assert ends == list(range(30))
-    assert [value for _, _, value in written(played.bootstrap, "one", len(values), 1)] == values
+    assert found == values
 
 
 def test_what_is_refused_in_a_topic_of_one_partition_fails_its_own_unit_alone(played: PlayedBroker) -> None:
     ends = [Ended() for _ in range(4)]
-    sender = producer(played.bootstrap, **{"batch.num.messages": 500, "linger.ms": 1_000})
+    # So long that every request has its 500, however slow the machine is
+    sender = producer(played.bootstrap, **{"batch.num.messages": 500, "linger.ms": 60_000})
     played.refuse(PRODUCE, 0, 0, 0, 0, 0, KafkaError.INVALID_RECORD)  # the second piece of the second unit
     try:
         for number, ended in enumerate(ends):

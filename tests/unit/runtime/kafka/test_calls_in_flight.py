@@ -49,6 +49,14 @@ def test_a_piece_ends_the_calls_that_it_covers_and_leaves_the_rest_of_the_next()
     assert calls.ended == ["first", "second"]
 
 
+def test_calls_that_end_together_end_in_their_order() -> None:
+    calls, names = Calls(), [str(number) for number in range(6)]
+    numbers = [calls.begin(name, 10) for name in names]
+    assert calls.flight.ended_in_order(numbers[0], 0, 30)
+    calls.flight.ended(dict.fromkeys(reversed(numbers[3:]), 10))
+    assert calls.ended == names
+
+
 def test_partitions_end_each_in_its_own_order() -> None:
     calls = Calls()
     zero, one = calls.begin("zero", 10, 0), calls.begin("one", 10, 1)
