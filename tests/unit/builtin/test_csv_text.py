@@ -79,7 +79,7 @@ def test_an_escape_takes_the_meaning_of_quotes_and_line_ends() -> None:
         {1: ["1", 'x " y'], 2: ["2", "z\nz"]},
         [(3, 5, '3,"w', "The quote that opens column 2 is not closed")],
     )
-    assert read(b"a\n1\nx\\", form) == ({1: ["1"]}, [(2, 3, "x\\", "Behind csv.escape comes nothing")])
+    assert read(b"a\n1\nx\\", form) == ({1: ["1"]}, [(2, 3, "x\\", "Nothing follows csv.escape at the end")])
 
 
 def test_types_are_those_of_the_rows_around_a_broken_one() -> None:

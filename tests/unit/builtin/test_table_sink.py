@@ -294,7 +294,11 @@ def test_merge_keys_of_the_value_take_deletions_by_a_key_of_one_value(tmp_path):
 
 NO_KEY = {
     "a value without the column": (None, {"n": 1}, "It has no key, and no column id in its value"),
-    "a struct in it": (None, {"id": {"a": 1}}, "Column id of its key is struct<a: int64>, and a row is known by plain"),
+    "a struct in it": (
+        None,
+        {"id": {"a": 1}},
+        "Column id of its key is struct<a: int64>, and rows are identified by plain",
+    ),
     "a list as a key": ({"id": [1]}, None, "Column id of its key is list<"),
     "a null in it": (None, {"id": None, "n": 1}, "Column id of its key is null"),
     "a deletion without key": (None, None, "It has no key, and no column id in its value"),

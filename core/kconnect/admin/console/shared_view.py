@@ -200,12 +200,14 @@ class SharedView:
         return kept.unhealthy
 
     def _ask_health(self, caller: Caller, kept: _Kept) -> None:
+        problem = None
         try:
             with self._clusters.open(caller) as cluster:
                 problem = cluster.health().problem
         except ConnectError:
-            problem = None  # the next reading fails as well, and says why
-        self._note_health(kept, problem)
+            pass  # the next reading fails as well, and says why
+        finally:  # else nobody asks again
+            self._note_health(kept, problem)
 
     def _note_health(self, kept: _Kept, problem: str | None) -> None:
         with self._lock:

@@ -68,9 +68,10 @@ class DevServer(ABC):
 
     @abstractmethod
     def _fetched(self) -> Callable[[], Sequence[str]]:
-        """Fetch what it runs; gives what makes the command line, and the settings, once the folder is its own.
+        """Fetch what it runs; gives what writes the settings and makes the command line, once the folder is held.
 
-        Errors: EnvironmentProblemError (no Java), UnreachableError (not cached and no network); OSError of the latter.
+        Errors: EnvironmentProblemError (no Java), UnreachableError (not cached and no network). What it gives may raise
+        OSError.
         """
 
     @property

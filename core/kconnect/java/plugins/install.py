@@ -358,7 +358,7 @@ def _refuse_damaged(jars: Iterable[Path]) -> None:
     """Errors: BadRequestError for a jar that nothing can be read from, as one that was not fetched whole."""
     for jar in jars:
         if not zipfile.is_zipfile(jar):
-            raise BadRequestError(f"{jar.name} is no jar, or it is damaged.", hint="Fetch it again.")
+            raise BadRequestError(f"{jar.name} is not a jar, or is damaged.", hint="Fetch it again.")
 
 
 def _put(made: Path, target: Path) -> None:

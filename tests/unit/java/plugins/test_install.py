@@ -67,7 +67,7 @@ def test_a_damaged_jar_is_refused_and_leaves_nothing(tmp_path: Path, kind: str) 
     (tmp_path / "given").mkdir()
     jar = archive(tmp_path / "given" / "cut.jar", "x.class")
     jar.write_bytes(jar.read_bytes()[:-9])
-    with pytest.raises(BadRequestError, match=r"cut\.jar is no jar, or it is damaged"):
+    with pytest.raises(BadRequestError, match=r"cut\.jar is not a jar, or is damaged"):
         install(str(jar.parent if kind == "folder" else jar), tmp_path / "p", into="there" if kind == "into" else None)
     assert [path.relative_to(tmp_path / "p").as_posix() for path in sorted((tmp_path / "p").rglob("*"))] == [
         "there",

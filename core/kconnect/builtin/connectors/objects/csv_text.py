@@ -1,4 +1,4 @@
-"""CSV as text: blocks of whole rows, and the rows whose quotes say not where they end.
+"""CSV as text: blocks of whole rows, and the rows whose quotes do not say where they end.
 
 Arrow takes all that comes behind an unclosed quote for one value, and a few rows behind a quote within a value. So rows
 are distinguished here first, and Arrow reads what is left. Where a quote is wrong, its line is given up, and the next
@@ -220,7 +220,7 @@ class RowBlocks:
             if error is not None:
                 return error
             if is_over:
-                return DataError("Behind csv.escape comes nothing")
+                return DataError("Nothing follows csv.escape at the end")
         if len(text) - at < self._longest_row:
             return None
         error = self._grammar.problem(text, at, understood, self._line, is_over=True)

@@ -72,7 +72,7 @@ def _require_plain(name: str, kind: pa.DataType) -> None:
     import pyarrow as pa
 
     if pa.types.is_nested(kind):
-        raise DataError(f"Column {name} of its key is {kind}, and a row is known by plain values alone")
+        raise DataError(f"Column {name} of its key is {kind}, and rows are identified by plain values only")
 
 
 def changes_schema(table: pa.Schema) -> pa.Schema:
