@@ -184,13 +184,15 @@ def test_a_slot_that_is_killed_leaves_no_task_running_and_the_others_go_on(
         other.start("lasts")
         if waits != "no":
             killed.ask("wait in poll", "dies")
+            eventually(lambda: "wait dies" in w.noted(), 10, "it waits")
         killed.kill()
         eventually(lambda: "stop dies" in w.noted(), 10, "its task is stopped")
         assert other.ask("poll", "lasts") == {"polled": ["lasts"]}
         again = w.slot()
         assert again.start("dies") == pid, "it runs again in the same JVM"
         assert again.ask("poll", "dies") == {"polled": ["dies"]}
-        assert w.noted() == ["start dies", "start lasts", "stop dies", "start dies"]
+        waited = [] if waits == "no" else ["wait dies"]
+        assert w.noted() == ["start dies", "start lasts", *waited, "stop dies", "start dies"]
 
 
 def test_a_task_that_a_killed_slot_leaves_hanging_ends_the_jvm_once_nobody_else_is_in_it(
@@ -201,6 +203,7 @@ def test_a_task_that_a_killed_slot_leaves_hanging_ends_the_jvm_once_nobody_else_
         jvm = psutil.Process(killed.start("hangs", waits="forever"))
         other.start("lasts")
         killed.ask("wait in poll", "hangs")
+        eventually(lambda: "wait hangs" in w.noted(), 10, "it waits")
         killed.kill()
         eventually(lambda: "stop hangs" in w.noted(), 10, "it was stopped")
         assert other.ask("poll", "lasts") == {"polled": ["lasts"]}

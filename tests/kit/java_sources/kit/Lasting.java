@@ -12,7 +12,7 @@ import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 import org.slf4j.LoggerFactory;
 
-/** A source task that writes its start and stop to the file `journal`, and waits in poll() for good if it is to. */
+/** A source task that writes its start, its waits and its stop to the file `journal`; it waits in poll() if it is to. */
 public final class Lasting extends SourceTask {
     private Map<String, String> config;
     private volatile boolean isStopped;
@@ -33,6 +33,7 @@ public final class Lasting extends SourceTask {
     @Override
     public List<SourceRecord> poll() throws InterruptedException {
         String waits = config.getOrDefault("waits", "no");
+        if (!waits.equals("no")) note("wait");
         if (waits.equals("until interrupted")) Thread.sleep(Long.MAX_VALUE);
         while (waits.equals("forever") || (waits.equals("deaf") && !isStopped)) {
             try {
