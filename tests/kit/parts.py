@@ -7,8 +7,8 @@ with what is not committed.
 
 A change reaches a part when it is in one of the part's tests, in what of the kit these import, in one of the part's
 own files, in the fixtures of all tests or the locks of what is installed, or in what its subjects import, over however
-many steps. Parts are about subjects above which nothing stands but the worker: that whole workers go on working is held
-by `core`.
+many steps. That whole workers start, run and end is held by `core`; a part of whole workers, such as flows under
+kill -9, has as subjects the rooms that a fault would be in.
 """
 
 from __future__ import annotations
@@ -53,14 +53,33 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
     Part(
         name="chaos",
-        about="workers, slots and brokers killed and frozen in turn, and what everybody says meanwhile",
+        about="workers, slots, brokers and flows killed, frozen and cut off, and what everybody says meanwhile",
         tests=(
             "system/runtime/herder/test_chaos.py",
             "system/runtime/herder/test_frozen_worker.py",
             "system/runtime/herder/test_outages.py",
+            "system/builtin/test_flows_killed.py",
+            "system/worker/test_degraded_tasks.py",
+            "system/worker/test_kafka_away.py",
+            "system/worker/test_killed_in_mid_stream.py",
+            "system/worker/test_own_slots.py",
+            "system/worker/test_rotated_secrets.py",
+            "system/worker/test_slots_between_bounds.py",
+            "integration/admin/cluster/test_frozen_broker.py",
+            "integration/admin/direct/test_replica_repairs.py",
             "integration/runtime/herder/test_held_back.py",
         ),
-        subjects=("kconnect.runtime.herder.cluster", "kconnect.runtime.herder.group", "kconnect.spark.launcher"),
+        subjects=(
+            "kconnect.admin.cluster",
+            "kconnect.admin.direct",
+            "kconnect.builtin.connectors",
+            "kconnect.runtime.herder",
+            "kconnect.runtime.kafka",
+            "kconnect.runtime.pipeline",
+            "kconnect.runtime.rest",
+            "kconnect.runtime.storage",
+            "kconnect.spark.launcher",
+        ),
     ),
     Part(
         name="clusters",
@@ -75,14 +94,17 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
     Part(
         name="debezium",
-        about="Debezium and others' plugins from Maven: killed, blocking, in several versions, beside Java Connect",
+        about="Debezium and others' plugins from Maven, and the JVM of plugins: killed, blocking, beside Java Connect",
         tests=(
             "system/java/plugins/test_debezium_killed.py",
             "system/java/plugins/test_iceberg_sink.py",
             "system/java/plugins/test_java_behind_the_api.py",
             "system/java/plugins/test_java_blame_beside_java.py",
+            "system/java/plugins/test_java_faults.py",
+            "system/java/plugins/test_java_one_jvm.py",
             "system/java/plugins/test_java_parity.py",
             "system/java/plugins/test_java_plugins_that_block.py",
+            "integration/java/plugins/test_java_shared_jvm.py",
             "integration/java/plugins/test_java_third_party.py",
         ),
         subjects=("kconnect.java.plugins",),
@@ -94,13 +116,21 @@ PARTS: Final[tuple[Part, ...]] = (
         tests=(
             "system/runtime/rest/test_rest_schema_fuzz.py",
             "integration/runtime/rest/test_rest_fuzz.py",
+            "integration/builtin/test_columns_are_records.py",
+            "integration/builtin/test_random_plain_json_columns.py",
             "integration/builtin/test_random_transforms_java.py",
             "integration/builtin/test_random_json_java.py",
             "integration/builtin/test_random_spark_sql.py",
             "integration/builtin/test_round_trips_outside.py",
+            "integration/runtime/herder/test_assignor_properties.py",
             "integration/runtime/herder/test_status_interleavings.py",
         ),
-        subjects=("kconnect.runtime.rest", "kconnect.runtime.herder.cluster", "kconnect.builtin"),
+        subjects=(
+            "kconnect.runtime.rest",
+            "kconnect.runtime.herder.cluster",
+            "kconnect.runtime.herder.decisions",
+            "kconnect.builtin",
+        ),
     ),
     Part(
         name="images",
@@ -118,10 +148,15 @@ PARTS: Final[tuple[Part, ...]] = (
             "system/runtime/pipeline/test_order_of_calls.py",
             "system/worker/test_takeover_java.py",
             "integration/admin/cluster/test_lag_on_java_workers.py",
+            "integration/admin/direct/test_direct_java.py",
             "integration/admin/direct/test_topics_sweep_java.py",
+            "integration/cli/test_cli_with_java_worker.py",
+            "integration/cli/test_plugin_path_java.py",
             "integration/runtime/herder/test_assignor_java.py",
         ),
         subjects=(
+            "kconnect_cli",
+            "kconnect.admin.direct",
             "kconnect.admin.cluster",
             "kconnect.runtime.herder.group",
             "kconnect.runtime.herder.decisions",
@@ -149,13 +184,16 @@ PARTS: Final[tuple[Part, ...]] = (
             "system/spark/test_query_work.py",
             "system/spark/test_query_tables_killed.py",
             "system/spark/test_spark_cluster_queries.py",
+            "system/spark/test_spark_queries.py",
             "system/spark/test_spark_sources_killed.py",
             "system/builtin/test_tables_killed.py",
             "system/builtin/test_pooled_sinks_killed.py",
             "integration/builtin/test_iceberg_catalog_killed.py",
+            "integration/builtin/test_table_formats.py",
             "integration/builtin/test_tables_on_s3.py",
             "integration/spark/test_query_batches.py",
             "integration/spark/test_query_checkpoint.py",
+            "integration/spark/test_query_real_plans.py",
             "integration/spark/test_spark_format.py",
         ),
         subjects=(
