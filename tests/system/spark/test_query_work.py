@@ -209,10 +209,12 @@ class _World:
         eventually(lambda: client.connector_status("grown").tasks[0].state is RunState.PAUSED, 30, "it is paused")
         self.send("grown", ["!", {"id": 6, "inner": {"a": 2}}])
         self.send("grown", [{"id": 7, "inner": {"a": 3, "b": "y"}}], partition=1)
+        self.send("grown", [{"id": 8, "price": "much"}], partition=1)  # among the first that the next start would look at
         client.resume_connector("grown")
-        eventually(lambda: {row["id"] for row in self.rows("grown")} == set(range(1, 8)), 60, "a member more")
+        eventually(lambda: {row["id"] for row in self.rows("grown")} == set(range(1, 9)), 60, "a member more")
         rows = sorted(self.rows("grown"), key=lambda row: int(row["id"]))
-        assert [row["inner"] for row in rows[4:]] == [{"a": 1}, {"a": 2, "b": None}, {"a": 3, "b": "y"}]
+        assert (rows[7]["price"], rows[7]["price__v_text"]) == (None, "much"), "a column stays what it was"
+        assert [row["inner"] for row in rows[4:7]] == [{"a": 1}, {"a": 2, "b": None}, {"a": 3, "b": "y"}]
         letters = committed_values(self.broker.bootstrap, f"{self.topic}-grown-dlq")
         assert sorted(letter or b"" for letter in letters) == sorted([b"{", b"[", b"<", b">", b"!"])
         full = "kafka_connect_task_error_metrics_total_record_errors"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kconnect.api import DataError
 from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, DiscardedRowError
 from kconnect.builtin.types.fitting import KEPT, WIDENED, NotFittingError, fit
-from kconnect.builtin.types.leaf_columns import is_text
+from kconnect.builtin.types.leaf_columns import is_list, is_text
 from kconnect.builtin.types.seen import is_untyped
 
 if TYPE_CHECKING:
@@ -87,17 +87,17 @@ def _known(
     import pyarrow.compute as pc
 
     old = known[name]
+    if pa.types.is_struct(old) and pa.types.is_struct(column.type):
+        return [(name, _members(column, old, path, rules))]
     try:
+        if (elements := _elements(column, old, path, rules)) is not None:
+            return [(name, elements)]
         rules.check(old, column, path)
         return [(name, column)]
+    except DiscardedRowError:
+        raise
     except DataError as refusal:
         error = refusal
-    if pa.types.is_struct(old) and pa.types.is_struct(column.type):
-        fields = {part.name: part.type for part in old}
-        parts = list(zip([part.name for part in column.type], column.flatten(), strict=True))
-        made = _settled(parts, fields, path, rules)
-        names, children = [part for part, _ in made], [child for _, child in made]
-        return [(name, pa.StructArray.from_arrays(children, names=names, mask=column.is_null()))]
     contract = rules.contracts.of(path)
     if name in rules.fixed or contract is Contract.FREEZE or (contract is Contract.EVOLVE and not rules.moves):
         raise error
@@ -114,6 +114,41 @@ def _known(
         rules.discarded(path, len(rest) - rest.null_count, error)
         return own
     return [*own, _variant(name, rest, known, path, rules, error)]
+
+
+def _members(column: pa.StructArray, old: pa.StructType, path: str, rules: Settling) -> pa.StructArray:
+    import pyarrow as pa
+
+    parts = list(zip([part.name for part in column.type], column.flatten(), strict=True))
+    made = _settled(parts, {part.name: part.type for part in old}, path, rules)
+    names, children = [part for part, _ in made], [child for _, child in made]
+    return pa.StructArray.from_arrays(children, names=names, mask=column.is_null())
+
+
+def _elements(column: pa.Array, old: pa.DataType, path: str, rules: Settling) -> pa.Array | None:
+    """Lists or maps of structs with settled structs; None for other columns.
+
+    An element has no second column: what would need one is an error. Errors: as settled.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_map = pa.types.is_map(old) and pa.types.is_map(column.type)
+    if not is_map and not (is_list(old) and is_list(column.type)):
+        return None
+    items, kind = (column.items, old.item_type) if is_map else (column.flatten(), old.value_type)
+    if not (pa.types.is_struct(items.type) and pa.types.is_struct(kind)):
+        return None
+    discarded: list[tuple[str, int, DataError]] = []
+    inner = replace(rules, moves=False, discarded=lambda *one: discarded.append(one))
+    made = _members(items, kind, f"{path}[]", inner)
+    for one in discarded:
+        rules.discarded(*one)
+    if is_map:
+        return pa.MapArray.from_arrays(column.offsets, column.keys, made, mask=column.is_null())
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32()))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    return pa.ListArray.from_arrays(offsets, made, mask=column.is_null())
 
 
 def _variant(

@@ -78,7 +78,7 @@ class TopicSink:
         self._ports = ports
         self._engine = engine
         self._settings = SinkQuerySettings.parse(control.spec.connector_config)
-        self._grown: pa.Schema | None = None  # fields that records turned out to have
+        self._found: pa.Schema | None = None  # fields that records turned out to have
         self._ends: TopicEnds | None = None
         self._offsets: FencedOffsets | None = None
         self._session: Any = None
@@ -153,6 +153,8 @@ class TopicSink:
         """Spark's schema of the records. None if the task is stopping before there are any."""
         if self._settings.schema:
             return spark_schema(declared_fields(self._settings.schema), about)
+        if self._found is not None:  # later starts: what is written has these columns, whatever the next records have
+            return spark_schema(self._found, about)
         path = TopicPath(self._control.spec, self._ports.plugins, is_sample=True)
         try:
             while True:
@@ -164,9 +166,7 @@ class TopicSink:
                     return None
         finally:
             path.close()
-        if self._grown is not None:
-            found = joined_schemas([found, self._grown])
-        self._grown = found
+        self._found = found
         return spark_schema(found, about)
 
     def _names(self, column: str) -> bool:
@@ -317,7 +317,7 @@ class TopicSink:
         grown = SchemaGrownError.fields_in(root_cause(error).trace)
         if grown is None:
             return error
-        self._grown = grown if self._grown is None else joined_schemas([self._grown, grown])
+        self._found = grown if self._found is None else joined_schemas([self._found, grown])
         return RestartQueryError(f"Records have new fields, which become columns: {', '.join(grown.names)}")
 
 
