@@ -209,7 +209,7 @@ class _World:
         eventually(lambda: client.connector_status("grown").tasks[0].state is RunState.PAUSED, 30, "it is paused")
         self.send("grown", ["!", {"id": 6, "inner": {"a": 2}}])
         self.send("grown", [{"id": 7, "inner": {"a": 3, "b": "y"}}], partition=1)
-        self.send("grown", [{"id": 8, "price": "much"}], partition=1)  # among the first that the next start would look at
+        self.send("grown", [{"id": 8, "price": "much"}], partition=1)  # the next start would look at it
         client.resume_connector("grown")
         eventually(lambda: {row["id"] for row in self.rows("grown")} == set(range(1, 9)), 60, "a member more")
         rows = sorted(self.rows("grown"), key=lambda row: int(row["id"]))

@@ -199,6 +199,21 @@ def test_a_contract_keeps_the_columns_that_objects_have(tmp_path: Path, format_:
     assert kept == [first, {"id": 2, "b": 2, "c": 3}, {"id": 6, "w": 1}, {"id": 7, "w": 2.5}]
 
 
+@pytest.mark.parametrize(("contract", "errors", "kept"), [("freeze", 2, []), ("discard-value", 0, [2, 3])])
+def test_a_contract_keeps_members_of_structs_and_of_elements(
+    tmp_path: Path, contract: str, errors: int, kept: list[int]
+) -> None:
+    first = {"id": 1, "s": {"x": 1}, "l": [{"q": 1}]}
+    with sink_into(
+        tmp_path, object_format="parquet", flush_rows="1", errors_tolerance="all", schema_contract=contract
+    ) as sink:
+        sink.put(first, {"id": 2, "s": {"x": 1, "new": 1}, "l": None}, {"id": 3, "s": None, "l": [{"q": 1, "new": 1}]})
+        assert len(sink.errant) == errors
+    rows = [row for path in sorted(tmp_path.iterdir()) for row in pq.read_table(path).to_pylist()]
+    both = [{"id": 2, "s": {"x": 1}, "l": None}, {"id": 3, "s": None, "l": [{"q": 1}]}]
+    assert rows == [first, *(row for row in both if row["id"] in kept)]
+
+
 def test_a_contract_needs_columns_and_inference_may_be_off(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="jsonl has no columns"):
         sink_into(tmp_path, schema_contract="freeze").start()

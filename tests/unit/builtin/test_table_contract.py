@@ -20,12 +20,14 @@ from kconnect.builtin.connectors.tables.table_config import TableConfig
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.builtin.connectors.tables.upserts import by_offset
 from kconnect.builtin.types.contracts import Contract, Contracts, Discards
-from kconnect.builtin.types.evolution import conformed
+from kconnect.builtin.types.evolution import Evolution, SchemaRules, conformed, merged
+from kconnect.builtin.types.settling import Settling, settled
 from kconnect.testing import SinkHarness
 from kit.tables import FORMATS, memory_settings, read_table, table_settings
 
 AT = TopicPartition("t", 0)
 PRICES = [{"id": 1, "price": 3}, {"id": 2, "price": 3.5}, {"id": 3, "price": 2**63}]
+DISCARDS_VALUES = Contracts(Contract.DISCARD_VALUE)
 NOW = {"topics": "t", "flush.ms": "0", "value.converter.schemas.enable": "false"}
 
 
@@ -137,6 +139,34 @@ def test_rows_and_values_are_left_out_by_column_and_counted(tmp_path, caplog):
     assert (discards.rows, discards.values) == (2, 2)
     assert "The record at t-0, offset 1 is left out by schema.contract=discard-row: Column price" in caplog.text
     assert sink.committed
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_only_the_member_of_an_element_that_does_not_fit_is_left_out(kind, tmp_path):
+    with sink_of(kind, tmp_path, schema_contract="discard-value") as sink:
+        rows = written(
+            sink,
+            [{"id": 1, "l": [{"q": 1, "r": "a"}], "s": {"x": 1}}],
+            [{"id": 2, "l": [{"q": 2, "new": 1}, None, {"q": 3, "r": {"y": 1}}], "s": {"x": 2, "new": 1}}, {"id": 3}],
+        )
+        assert sink.task._discards.values == 3
+    assert rows[1:] == [{"id": 2, "l": [{"q": 2, "r": None}, None, {"q": 3, "r": None}], "s": {"x": 2}}, {"id": 3}]
+
+
+def test_a_map_that_does_not_fit_is_left_out_without_those_beside_it():
+    table = pa.schema([("m", pa.map_(pa.string(), pa.int32()))])
+    wide = pa.array([[("a", 1)], [("b", 2**40)], None, [("c", 3)]], pa.map_(pa.string(), pa.int64()))
+    rules = SchemaRules("t", Evolution.WIDEN, lambda kind: kind, lambda *change: False, DISCARDS_VALUES)
+    counts: list[int] = []
+    how = Settling(
+        DISCARDS_VALUES,
+        lambda old, column, path: merged(old, column, path, rules),
+        moves=False,
+        discarded=lambda path, count, error: counts.append(count),
+    )
+    rows = settled(pa.record_batch({"m": wide}), table, how)
+    assert rows["m"].to_pylist() == [[("a", 1)], None, None, [("c", 3)]]
+    assert counts == [1]
 
 
 def test_values_with_schema_get_no_second_column(tmp_path):

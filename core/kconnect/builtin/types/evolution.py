@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kconnect.api import DataError
 from kconnect.builtin.types.contracts import EVOLVES, Contract, Contracts
+from kconnect.builtin.types.fitting import elements_of
 from kconnect.builtin.types.leaf_columns import is_bytes, is_list, is_text
 from kconnect.builtin.types.seen import is_untyped, joined
 from kconnect.builtin.types.settling import kept
@@ -152,9 +153,9 @@ def merged(old: pa.DataType, column: pa.Array, path: str, rules: SchemaRules) ->
     if pa.types.is_struct(old) and pa.types.is_struct(new):
         return _merged_struct(old, column, path, rules)
     if pa.types.is_list(old) and is_list(new):
-        return pa.list_(merged(old.value_type, column.flatten(), f"{path}[]", rules))
+        return pa.list_(merged(old.value_type, elements_of(column), f"{path}[]", rules))
     if pa.types.is_map(old) and pa.types.is_map(new):
-        return pa.map_(old.key_type, merged(old.item_type, column.items, f"{path}[]", rules))
+        return pa.map_(old.key_type, merged(old.item_type, elements_of(column), f"{path}[]", rules))
     try:
         kept(column, old, path)
     except DataError as refusal:

@@ -84,7 +84,7 @@ def fit(column: pa.Array, kind: pa.DataType, rules: FitRules = DECLARED, path: s
         values = fit(column.flatten(), kind.value_type, rules, f"{path}[]")
         return pa.ListArray.from_arrays(_offsets_of(column), values, type=kind, mask=_mask_of(column))
     if pa.types.is_map(kind) and pa.types.is_map(old):
-        entries = column if column.offset == 0 else pa.concat_arrays([column])
+        entries = pa.concat_arrays([column])  # of a slice, keys and items are those of all rows
         keys = fit(entries.keys, kind.key_type, rules, f"{path} (key)")
         items = fit(entries.items, kind.item_type, rules, f"{path}[]")
         return pa.MapArray.from_arrays(entries.offsets, keys, items, type=kind, mask=_mask_of(entries))
@@ -95,6 +95,23 @@ def fit(column: pa.Array, kind: pa.DataType, rules: FitRules = DECLARED, path: s
     elif rules.reads and not rules.is_seen and (pa.types.is_nested(kind) or pa.types.is_string(kind)):
         return build(column.to_pylist(maps_as_pydicts="strict"), kind, rules, path)
     raise _misfit(column, kind, rules, path)
+
+
+def elements_of(column: pa.Array) -> pa.Array:
+    """What is in the lists of a column, or the values of its maps, without those of rows that a slice has left out."""
+    import pyarrow as pa
+
+    return pa.concat_arrays([column]).items if pa.types.is_map(column.type) else column.flatten()
+
+
+def with_elements(column: pa.Array, elements: pa.Array) -> pa.Array:
+    """The lists or maps of a column with these in place of `elements_of` it."""
+    import pyarrow as pa
+
+    if pa.types.is_map(column.type):
+        entries = pa.concat_arrays([column])
+        return pa.MapArray.from_arrays(entries.offsets, entries.keys, elements, mask=_mask_of(entries))
+    return pa.ListArray.from_arrays(_offsets_of(column), elements, mask=_mask_of(column))
 
 
 def build(values: Sequence[Any], kind: pa.DataType, rules: FitRules = DECLARED, path: str = "") -> pa.Array:

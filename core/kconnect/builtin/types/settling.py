@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kconnect.api import DataError
 from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, DiscardedRowError
-from kconnect.builtin.types.fitting import KEPT, WIDENED, NotFittingError, fit
+from kconnect.builtin.types.fitting import KEPT, WIDENED, NotFittingError, elements_of, fit, with_elements
 from kconnect.builtin.types.leaf_columns import is_list, is_text
 from kconnect.builtin.types.seen import is_untyped
 
@@ -131,24 +131,22 @@ def _elements(column: pa.Array, old: pa.DataType, path: str, rules: Settling) ->
     An element has no second column: what would need one is an error. Errors: as settled.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    is_map = pa.types.is_map(old) and pa.types.is_map(column.type)
-    if not is_map and not (is_list(old) and is_list(column.type)):
+    if pa.types.is_map(old) and pa.types.is_map(column.type):
+        kind = old.item_type
+    elif is_list(old) and is_list(column.type):
+        kind = old.value_type
+    else:
         return None
-    items, kind = (column.items, old.item_type) if is_map else (column.flatten(), old.value_type)
+    items = elements_of(column)
     if not (pa.types.is_struct(items.type) and pa.types.is_struct(kind)):
         return None
     discarded: list[tuple[str, int, DataError]] = []
     inner = replace(rules, moves=False, discarded=lambda *one: discarded.append(one))
-    made = _members(items, kind, f"{path}[]", inner)
+    made = with_elements(column, _members(items, kind, f"{path}[]", inner))
     for one in discarded:
         rules.discarded(*one)
-    if is_map:
-        return pa.MapArray.from_arrays(column.offsets, column.keys, made, mask=column.is_null())
-    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32()))
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    return pa.ListArray.from_arrays(offsets, made, mask=column.is_null())
+    return made
 
 
 def _variant(
