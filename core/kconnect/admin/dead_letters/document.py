@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from kconnect.admin.dead_letters.letter import NO_PARTITION
+from kconnect.admin.dead_letters.letter import NO_PARTITION, KafkaHeaders
 from kconnect.admin.records import Decoded, DecodedRecord, RecordDecoder, plain
-from kconnect.api import ConnectRecord, ConsumerRecord, Schema, SinkRecord, TimestampType
+from kconnect.api import ConnectRecord, ConsumerRecord, Header, Headers, Schema, SinkRecord, TimestampType
 from kconnect.api.schema_types import Type
 from kconnect.errors import DataError
 from kconnect.runtime.pipeline.conversion import Converters, FetchedRecord
@@ -111,9 +111,10 @@ class Documents:
             record = replace(record, value=self._bytes("value", record.topic, before.value, changed["value"]))
         return record
 
-    def of_connect(self, record: ConsumerRecord, before: SinkRecord, after: ConnectRecord) -> ConsumerRecord:
+    def of_connect(self, record: ConsumerRecord, after: ConnectRecord) -> ConsumerRecord:
         """The record with what a transformation changed in Connect's form. Errors: DataError that names the part."""
-        read = self._decoder.decode(record)
+        read = self._decoder.decode(record)  # again, as what the transformation was given it may have changed in place
+        before = read.to_sink_record()
         made = replace(
             record,
             topic=after.topic,
@@ -125,10 +126,7 @@ class Documents:
         if not _same_data(before.value_schema, before.value, after.value_schema, after.value):
             value = self._connect_bytes("value", made.topic, read.value, after.value_schema, after.value)
             made = replace(made, value=value)
-        if list(before.headers) != list(after.headers):
-            alone = after.new_record(key_schema=None, key=None, value_schema=None, value=None)
-            made = replace(made, headers=list(self._converted("headers", alone).headers or ()))
-        return made
+        return replace(made, headers=self._connect_headers(record.headers, before.headers, after))
 
     # --- one key or value ---
 
@@ -187,6 +185,21 @@ class Documents:
         made = self._converted(part, holder)
         found_bytes: bytes | None = made.key if is_key else made.value
         return found_bytes
+
+    def _connect_headers(
+        self, raw: KafkaHeaders, before: Iterable[Header], after: ConnectRecord
+    ) -> list[tuple[str, bytes | None]]:
+        """Each as it came, if it is one of those before; else by the connector's converter."""
+        came = list(zip(before, raw, strict=True))
+        made: list[tuple[str, bytes | None]] = []
+        for header in after.headers:
+            place = next((at for at, (old, _) in enumerate(came) if _is_same_header(old, header)), None)
+            if place is not None:
+                made.append(came.pop(place)[1])
+                continue
+            alone = SinkRecord(after.topic, 0, None, None, None, None, 0, headers=Headers([header]))
+            made += self._converted(f"header {header.key}", alone).headers
+        return made
 
     def _converted(self, part: str, record: ConnectRecord) -> Any:  # KafkaRecord
         try:
@@ -286,5 +299,20 @@ def _difference(given: Any, read: Any, path: str = "") -> str | None:
     return f", at {path or '/'}: {json.dumps(given)} would be {json.dumps(read)}"
 
 
+def _is_same_header(first: Header, second: Header) -> bool:
+    return first.key == second.key and _same_data(first.schema, first.value, second.schema, second.value)
+
+
 def _same_data(schema: Schema | None, value: Any, other_schema: Schema | None, other: Any) -> bool:
-    return schema == other_schema and type(value) is type(other) and value == other
+    return schema == other_schema and _same_value(value, other)
+
+
+def _same_value(value: Any, other: Any) -> bool:
+    """Equal as data, at any depth: True is not 1."""
+    if type(value) is not type(other):
+        return False
+    if isinstance(value, dict):
+        return value.keys() == other.keys() and all(_same_value(value[key], other[key]) for key in value)
+    if isinstance(value, list):
+        return len(value) == len(other) and all(map(_same_value, value, other))
+    return bool(value == other)

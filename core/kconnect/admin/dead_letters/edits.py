@@ -75,13 +75,11 @@ class FunctionEdit:
         self._name = function
 
     def apply(self, letter: DeadLetter, record: ConsumerRecord) -> ConsumerRecord | None:
-        given = self._documents.decoded(record)
-        before, handed = given.to_sink_record(), given.to_sink_record()
         try:
-            after = self._transform.apply(handed)
+            after = self._transform.apply(self._documents.decoded(record).to_sink_record())
         except Exception as error:  # the user's own code
             raise DataError(f"{self._name} failed: {type(error).__name__}: {error}") from error
-        return None if after is None else self._documents.of_connect(record, before, after)
+        return None if after is None else self._documents.of_connect(record, after)
 
 
 class FileEdit:

@@ -168,6 +168,29 @@ def test_a_function_gets_the_record_in_connects_form(tmp_path: Path, monkeypatch
         FunctionEdit("repair_records:nowhere", documents(), PLUGINS)
 
 
+def test_what_a_function_changes_in_place_is_changed_and_other_headers_keep_their_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "repair_in_place.py").write_text(
+        "def repair(record):\n"
+        "    record.value['id'], record.value['done'] = 7, True\n"
+        "    record.headers.remove('gone').add('new', 1)\n"
+        "    return record\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    kept = [
+        ("number", b"01.50"),
+        ("same", b"1"),
+        ("same", b"01"),
+        ("raw", b"\xff\x00"),
+        ("none", None),
+        ("text", b"null"),
+    ]
+    given = replace(record(b'{"id": "7", "done": 1}'), headers=[("gone", b"x"), *kept])
+    made = FunctionEdit("repair_in_place:repair", documents(), PLUGINS).apply(dead_letter(given), given)
+    assert made == replace(given, value=b'{"id":7,"done":true}', headers=[*kept, ("new", b"1")])
+
+
 BYTES = st.none() | st.binary(max_size=20) | st.sampled_from([b'{"a": 1.50}', b"[1, 2]", b'"x"', b"7", b"text"])
 
 
