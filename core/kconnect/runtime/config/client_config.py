@@ -69,6 +69,7 @@ HEARTBEAT_INTERVAL_MS: Final = 1_500
 _RECORD_OVERHEAD: Final = 87 - 36
 MAX_MESSAGE_BYTES: Final = 1_048_576 - _RECORD_OVERHEAD
 """The largest record by Java's default of max.request.size; librdkafka's own is 1,000,000."""
+_MOST_IN_FLIGHT: Final = 5  # of an idempotent producer, in Java and in librdkafka
 _MAX_POLL_INTERVAL_MS: Final = 300_000  # Java's default, and librdkafka's
 # Source: ConsumerConfig.checkUnsupportedConfigsPostProcess (Kafka 4.3, KIP-848)
 _CLASSIC_ONLY: Final = frozenset({"heartbeat.interval.ms", "partition.assignment.strategy", "session.timeout.ms"})
@@ -82,11 +83,14 @@ def producer_config(
     """Settings of a source task's producer; `client_id` is `connector-producer-NAME-TASK` in Java.
 
     Throughput settings (linger.ms, batch.size, buffer.memory) are included only if the user gave them.
+    Differs: enable.idempotence is on, unless acks, retries or max.in.flight.requests.per.connection rule it out (as in
+    Java's producer outside of Connect). With one request in flight Java keeps the order through retries; librdkafka has
+    made the next request by then, and keeps it by idempotence alone.
     Errors: ConfigError with Java's message for an invalid number.
-    Source: Worker.baseProducerConfigs (Kafka 4.3).
+    Source: Worker.baseProducerConfigs, ProducerConfig.postProcessAndValidateIdempotenceConfigs (Kafka 4.3).
     """
     given = _layers(worker, "producer.", connector, "producer.override.")
-    settings, warnings = _translate(_producer_defaults(worker, client_id), given, PRODUCER, ignored=_SERIALIZERS)
+    settings, warnings = _translate(_producer_defaults(worker, client_id, given), given, PRODUCER, ignored=_SERIALIZERS)
     effective = {key: value for key, (value, _) in given.items()}
     settings["partitioner"] = _partitioner(effective, warnings)
     if "message.max.bytes" in settings:
@@ -176,7 +180,7 @@ def producer_interceptors(
 ) -> InterceptorSettings:
     """The interceptors of a producer that `producer_config` describes."""
     given = _layers(worker, "producer.", connector, "producer.override.")
-    return _interceptors(_producer_defaults(worker, client_id), given)
+    return _interceptors(_producer_defaults(worker, client_id, given), given)
 
 
 def consumer_interceptors(
@@ -301,12 +305,14 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
             )
 
 
-def _producer_defaults(worker: Mapping[str, str], client_id: str) -> dict[str, str]:
+def _producer_defaults(
+    worker: Mapping[str, str], client_id: str, given: Mapping[str, tuple[str, str]]
+) -> dict[str, str]:
     return {
         "bootstrap.servers": worker.get("bootstrap.servers", ""),
         "client.id": client_id,
         "acks": "all",
-        "enable.idempotence": "false",
+        "enable.idempotence": "true" if _can_keep_order(given) else "false",
         "max.in.flight.requests.per.connection": "1",
         "delivery.timeout.ms": "2147483647",
     }
@@ -390,6 +396,23 @@ def _value(rule: Rule, key: str, value: str, full_key: str, warnings: list[str])
     if clamped != scaled:
         warnings.append(f"{full_key}={value} is beyond what librdkafka accepts: {clamped * rule.divisor} is used")
     return clamped
+
+
+def _can_keep_order(given: Mapping[str, tuple[str, str]]) -> bool:
+    """Whether enable.idempotence may be on beside what was given."""
+
+    def given_as(name: str, *names_of_client: str) -> str | None:
+        keys = (name, *(f"{_PASSTHROUGH}{each}" for each in (name, *names_of_client)))
+        return next((given[key][0].strip().lower() for key in keys if key in given), None)
+
+    in_flight = given_as("max.in.flight.requests.per.connection", "max.in.flight") or "1"
+    retries = given_as("retries", "message.send.max.retries") or "1"
+    return (
+        given_as("transactional.id") is None  # who commits its transactions?
+        and given_as("acks", "request.required.acks") in (None, "all", "-1")
+        and (retries.isdecimal() and int(retries) > 0)
+        and (in_flight.isdecimal() and 1 <= int(in_flight) <= _MOST_IN_FLIGHT)
+    )
 
 
 def _partitioner(given: Mapping[str, str], warnings: list[str]) -> str:

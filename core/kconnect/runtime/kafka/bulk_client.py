@@ -66,6 +66,42 @@ class RdKafkaMessage(ctypes.Structure):
     )
 
 
+class RdKafkaPartition(ctypes.Structure):
+    """rd_kafka_metadata_partition_t of librdkafka's header."""
+
+    _fields_ = (
+        ("id", c_int32),
+        ("err", c_int),
+        ("leader", c_int32),
+        ("replica_count", c_int),
+        ("replicas", c_void_p),
+        ("isr_count", c_int),
+        ("isrs", c_void_p),
+    )
+
+
+class RdKafkaTopic(ctypes.Structure):
+    """rd_kafka_metadata_topic_t of librdkafka's header."""
+
+    _fields_ = (
+        ("topic", c_char_p),
+        ("partition_count", c_int),
+        ("partitions", POINTER(RdKafkaPartition)),
+        ("err", c_int),
+    )
+
+
+class RdKafkaMetadata(ctypes.Structure):
+    """rd_kafka_metadata_t of librdkafka's header, as far as it is read."""
+
+    _fields_ = (
+        ("broker_count", c_int),
+        ("brokers", c_void_p),
+        ("topic_count", c_int),
+        ("topics", POINTER(RdKafkaTopic)),
+    )
+
+
 @cache
 def is_callable() -> bool:
     """Whether we can call the library: not if confluent_kafka was linked with it in a way that hides its names."""
@@ -103,6 +139,8 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "purge": (c_int, (c_void_p, c_int)),
     "fatal_error": (c_int, (c_void_p, c_char_p, c_size_t)),
     "last_error": (c_int, ()),
+    "metadata": (c_int, (c_void_p, c_int, c_void_p, POINTER(POINTER(RdKafkaMetadata)), c_int)),
+    "metadata_destroy": (None, (POINTER(RdKafkaMetadata),)),
     "topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
     "topic_destroy": (None, (c_void_p,)),
     "topic_name": (c_char_p, (c_void_p,)),
@@ -220,6 +258,27 @@ class BulkClient:
             finally:
                 self._library.rd_kafka_topic_destroy(handle)
         return refused
+
+    def partitions_of(self, topic: str, timeout_s: float) -> list[int]:
+        """The partitions of a topic; none of one that is not there, or of which nobody tells within the time."""
+        with self._call() as is_open:
+            handle = self._library.rd_kafka_topic_new(self._handle, topic.encode(), None) if is_open else None
+            if not handle:
+                return []
+            found = POINTER(RdKafkaMetadata)()
+            try:
+                wait_ms = int(timeout_s * 1000)
+                if self._library.rd_kafka_metadata(self._handle, 0, handle, ctypes.byref(found), wait_ms):
+                    return []
+                metadata: Any = found.contents  # its fields are made at run time
+                topics = metadata.topics[: metadata.topic_count]
+                return [
+                    each.id for found_topic in topics for each in found_topic.partitions[: found_topic.partition_count]
+                ]
+            finally:
+                if found:
+                    self._library.rd_kafka_metadata_destroy(found)
+                self._library.rd_kafka_topic_destroy(handle)
 
     def poll(self, timeout_s: float = 0) -> None:
         """Take what librdkafka reports; waits up to the time for the first.

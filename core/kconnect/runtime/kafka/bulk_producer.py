@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError
 from kconnect.runtime.kafka.bulk_client import ANY_PARTITION, BulkClient
@@ -15,13 +15,12 @@ from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery
 from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaRecord
-from kconnect.runtime.kafka.producer import PURGE_WAIT_S, ROOM_WAIT_S, RecordProducer
+from kconnect.runtime.kafka.producer import ASK_S, PURGE_WAIT_S, ROOM_WAIT_S, RecordProducer
 
 # Records in a unit. Measured, values of 100 B as columns, us of CPU a record on the sending thread (medians of 5, busy
 # machine), by the bulk client and without: 1,000 in a unit 0.83 and 0.83; 2,000 0.62 and 1.03; 10,000 0.43 and 1.20.
 _FEWEST: Final = 2_000
-# What a cluster that does not answer holds the task up for, and when it is asked again; until then librdkafka chooses
-_ASK_S: Final = 0.5
+# When a cluster that does not answer is asked again; until then librdkafka chooses
 _ASK_AGAIN_S: Final = 10.0
 _REFRESH_MS: Final = 300_000  # librdkafka's own default
 
@@ -97,6 +96,10 @@ class BulkProducer(RecordProducer):
 
     # --- which client ---
 
+    def _hasten(self, topic: str) -> None:
+        if not self._is_bulk_chosen:
+            super()._hasten(topic)
+
     def _may_go_in_bulk(self, records: KafkaBatch) -> bool:
         is_plain = records.timestamps is None and records.headers is None and records.partition is None
         if self._is_bulk_ruled_out or not is_plain or len(self._client):
@@ -120,15 +123,14 @@ class BulkProducer(RecordProducer):
             self._poll_bulk(bulk.flush, ROOM_WAIT_S)
         return True
 
-    def _partition_of(self, topic: str) -> int:
-        """The only partition of a topic, else any: asked as often as the client looks for new partitions by itself."""
+    def _partition_of(self, topic: str, bulk: BulkClient) -> int:
+        """The only partition of a topic, else any: asked as often as the client looks for new partitions by itself.
+
+        It hastens the client, as RecordProducer._hasten() does.
+        """
         partition, due_s = self._partitions.get(topic, (ANY_PARTITION, 0.0))
         if time.monotonic() >= due_s:
-            try:
-                found = self._client.list_topics(topic, timeout=_ASK_S).topics
-            except (KafkaException, RuntimeError):  # producing says what is wrong with the cluster or the name
-                found = {}
-            numbers = list(found[topic].partitions) if topic in found else []  # none of a topic that is not there yet
+            numbers = bulk.partitions_of(topic, ASK_S)  # producing says what is wrong with the cluster or the name
             partition = 0 if numbers == [0] else ANY_PARTITION
             wait_s = self._refresh_s if numbers else min(self._refresh_s, _ASK_AGAIN_S)
             self._partitions[topic] = (partition, time.monotonic() + wait_s)
@@ -148,7 +150,7 @@ class BulkProducer(RecordProducer):
             return super()._send_plain(records, start, end, delivery, give_up)
         values = records.values[start:end]
         keys = None if records.keys is None else records.keys[start:end]
-        partition = self._partition_of(records.topic)
+        partition = self._partition_of(records.topic, bulk)
         while True:
             with self._handing_over:
                 if self._is_abandoned:

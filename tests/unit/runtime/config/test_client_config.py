@@ -37,12 +37,38 @@ def test_a_producer_has_connects_own_defaults() -> None:
         "bootstrap.servers": "b:9092",
         "client.id": "connector-producer-a-0",
         "acks": "all",
-        "enable.idempotence": "false",
+        "enable.idempotence": "true",
         "max.in.flight.requests.per.connection": 1,
         "message.timeout.ms": 0,
         "partitioner": "murmur2_random",
     }
     assert warnings == []
+
+
+@pytest.mark.parametrize(
+    ("given", "keeps_order"),
+    [
+        ({"enable.idempotence": "false"}, False),
+        ({"acks": "1"}, False),
+        ({"acks": " ALL "}, True),
+        ({"acks": "-1"}, True),
+        ({"retries": "0"}, False),
+        ({"retries": "3"}, True),
+        ({"max.in.flight.requests.per.connection": "5"}, True),
+        ({"max.in.flight.requests.per.connection": "6"}, False),
+        ({"max.in.flight.requests.per.connection": "0"}, False),
+        ({"transactional.id": "a"}, False),
+        ({"librdkafka.request.required.acks": "1"}, False),
+        ({"librdkafka.max.in.flight": "5"}, True),
+        ({"librdkafka.enable.idempotence": "false"}, False),
+    ],
+)
+def test_a_producer_is_idempotent_unless_other_settings_rule_that_out(given: dict[str, str], keeps_order: bool) -> None:
+    for prefix in ("producer.", "producer.override."):
+        own = {f"{prefix}{key}": value for key, value in given.items()}
+        worker, connector = (WORKER, own) if "override" in prefix else ({**WORKER, **own}, {})
+        settings, _ = producer_config(worker, connector, client_id="c")
+        assert settings["enable.idempotence"] == ("true" if keeps_order else "false")
 
 
 def test_a_consumer_has_connects_own_defaults() -> None:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kconnect.errors import ConnectError
+from kconnect.runtime.config.client_config import producer_config
 from kconnect.runtime.kafka import BulkProducer, ByteColumn, DeliveryFailure, KafkaBatch, KafkaRecord
 from kconnect.runtime.kafka.bulk_client import BulkClient
 from kconnect.runtime.kafka.clients import ClientLog
@@ -177,6 +178,25 @@ def test_units_to_a_topic_of_one_partition_end_each_once_and_in_their_order_with
         found.sort(key=lambda value: int(value or b""))
     assert ends == list(range(30))
     assert found == values
+
+
+@pytest.mark.parametrize("is_bulk", [False, True])
+def test_a_source_that_sets_nothing_keeps_the_order_when_the_broker_refuses_for_now(
+    played: PlayedBroker, is_bulk: bool
+) -> None:
+    settings, _ = producer_config({"bootstrap.servers": played.bootstrap}, client_id="c")
+    sender = BulkProducer({**settings, "batch.num.messages": 100, "linger.ms": 0, "log_level": 0}, "orders-0")
+    played.refuse(PRODUCE, *[KafkaError.NOT_LEADER_FOR_PARTITION, 0, KafkaError.NOT_ENOUGH_REPLICAS, 0] * 3)
+    values, ended = [b"%d" % number for number in range(6_000)], Ended()
+    try:
+        for start in range(0, len(values), 2_000):
+            some = values[start : start + 2_000]
+            assert send(sender, batch("one", in_column(some) if is_bulk else some), ended)
+        assert sender.flush(ample_s(20))
+    finally:
+        sender.close()
+    assert ended.acked == [True] * 3
+    assert [value for _, _, value in written(played.bootstrap, "one", len(values), 1)] == values
 
 
 def test_what_is_refused_in_a_topic_of_one_partition_fails_its_own_unit_alone(played: PlayedBroker) -> None:
