@@ -114,7 +114,8 @@ class SchemaBuilder:
         if self._type is not Type.STRUCT:
             raise SchemaBuilderError(f"Cannot create fields on type {self._type}")
         if not name:
-            raise SchemaBuilderError("fieldName cannot be null.")
+            place = f"the one after {list(self._fields)[-1]}" if self._fields else "the first"
+            raise SchemaBuilderError(f"fieldName cannot be null. A field of a struct needs a name; {place} has none")
         built = _built(schema, f"fieldSchema for field {name} cannot be null.")
         if name in self._fields:
             raise SchemaBuilderError(f"Cannot create field because of field name duplication {name}")

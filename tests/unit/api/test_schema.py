@@ -199,7 +199,10 @@ def test_schemas_show_their_name_and_type() -> None:
         (lambda: SchemaBuilder.int8().default("a"), "Invalid default value"),
         (lambda: SchemaBuilder.int8().default(None), "Invalid default value"),
         (lambda: SchemaBuilder.int8().field("a", Schema.INT8_SCHEMA), "Cannot create fields on type INT8"),
-        (lambda: SchemaBuilder.struct().field("", Schema.INT8_SCHEMA), "fieldName cannot be null."),
+        (
+            lambda: SchemaBuilder.struct().field("a", Schema.INT8_SCHEMA).field("", Schema.INT8_SCHEMA),
+            "fieldName cannot be null. A field of a struct needs a name; the one after a has none",
+        ),
         (lambda: SchemaBuilder.struct().field("a", None), "fieldSchema for field a cannot be null."),
         (lambda: SchemaBuilder.array(None), "valueSchema cannot be null."),
         (lambda: SchemaBuilder.map(None, Schema.INT8_SCHEMA), "keySchema cannot be null."),

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from kconnect.errors import ConfigError, RetriableError
+from kconnect.spark.query.column_names import quoted
 from kconnect.spark.query.failures import full_text
 from kconnect.spark.query.formats import known
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
@@ -83,7 +84,7 @@ class BatchWriter:
             raise ConfigError.invalid("merge.keys", ",".join(keys), f"The rows have no column {missing[0]}")
         newest = newest_of_each(rows, keys)
         columns = [name for name in newest.columns if name not in _ABOUT_MERGE or name in keys]
-        self._make_table(newest.select(*columns))
+        self._make_table(newest.select(*map(quoted, columns)))
         view = f"kconnect_batch_{batch}"
         newest.createOrReplaceTempView(view)
         merge = merge_sql(target, view, keys, columns, deletes="_deleted" in newest.columns)
@@ -120,16 +121,12 @@ def newest_of_each(rows: Any, keys: Sequence[str]) -> Any:  # a DataFrame
     order = [name for name in ("_offset", "_timestamp") if name in rows.columns]
     if not order:
         return rows.dropDuplicates(list(keys))
-    window = Window.partitionBy(*keys).orderBy(*(f.col(name).desc_nulls_last() for name in order))
+    window = Window.partitionBy(*map(quoted, keys)).orderBy(*(f.col(name).desc_nulls_last() for name in order))
     return rows.withColumn("__rank", f.row_number().over(window)).where("__rank = 1").drop("__rank")
 
 
 def merge_sql(target: str, source: str, keys: Sequence[str], columns: Sequence[str], *, deletes: bool) -> str:
     """The MERGE of a batch."""
-
-    def quoted(name: str) -> str:
-        return "`" + name.replace("`", "``") + "`"
-
     on = " AND ".join(f"t.{quoted(key)} <=> s.{quoted(key)}" for key in keys)
     sets = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in columns)
     names = ", ".join(quoted(name) for name in columns)

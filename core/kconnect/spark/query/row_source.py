@@ -24,6 +24,7 @@ from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.arrow_map import mapped
 from kconnect.spark.query.batch_loop import BatchDone, BatchLoop
 from kconnect.spark.query.checkpoint import kept_conf, new_files, offset_of, seed, seed_files
+from kconnect.spark.query.column_names import quoted
 from kconnect.spark.query.row_sender import SendOrder, last_batch, sender
 from kconnect.spark.query.sink_settings import EXACTLY_ONCE
 from kconnect.spark.query.source_positions import ReadFiles, RowPosition, files_from, partition_of, text_of
@@ -270,7 +271,7 @@ class CursorBatches:
         if settings.cursor_column not in rows.columns:
             why = f"The column does not exist; there are {', '.join(rows.columns)}"
             raise ConfigError.invalid("cursor.column", settings.cursor_column, why)
-        column, kind = f.col(settings.cursor_column), rows.schema[settings.cursor_column].dataType
+        column, kind = f.col(quoted(settings.cursor_column)), rows.schema[settings.cursor_column].dataType
         left = rows.where(column.isNotNull() if self._done is None else column > f.lit(self._done).cast(kind))
         end = self._planned if self._planned is not None else self._end_of(left, column)
         if end is None or is_stopping():  # the next start may have begun, and has a view of the same name
