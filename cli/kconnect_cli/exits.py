@@ -7,7 +7,7 @@
 | 2    | usage: unknown option, bad or missing value, or confirmation needed but not possible (no terminal, no --yes) |
 | 3    | not found: no such connector, task or file |
 | 4    | conflict: the name is taken, it was changed meanwhile, or a rebalance is in progress |
-| 5    | unreachable: nothing answers at the URL |
+| 5    | unreachable: nothing answers at the URL, or Kafka does not answer the worker; nothing was changed |
 | 6    | timed out: the worker did not answer in time |
 | 7    | found: the command has looked, and what it looked at is not well, does not fit, or would change |
 | 130  | Ctrl-C |

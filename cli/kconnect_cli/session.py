@@ -224,9 +224,9 @@ class CliSession:
         """Kafka is away, as the worker said with its last answer."""
         return None if self._client is None else self._client.outage
 
-    def tell_outage(self) -> None:
-        """Say what the states are worth that were shown; once, behind them."""
-        if self.outage is not None:
+    def tell_outage(self, said: str = "") -> None:
+        """Say what the states are worth that were shown; once, behind them. `said`: the error, which may say it."""
+        if self.outage is not None and not self.outage.is_in(said):
             self.say(self.outage.banner())
 
     def another_client(self) -> ConnectClient:

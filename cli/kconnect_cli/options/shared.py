@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
+from kconnect.errors import ConnectError
 from kconnect_cli.session import (
     CliSession,
     Context,
@@ -97,10 +98,14 @@ def takes(*shared: type[SharedOptions]) -> type[TyperCommand]:
             for kind, params in reversed(self._shared):
                 given: dict[str, Any] = {param.name: ctx.params.pop(param.name) for param in params}
                 kind(**given).apply(session)
+            said = ""
             try:
                 return super().invoke(ctx)
+            except ConnectError as err:
+                said = str(err)
+                raise
             finally:
-                session.tell_outage()
+                session.tell_outage(said)
 
     return Command
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kconnect.client.http_exchange import Request, Response
-from kconnect.client.outage import Outage
-from kconnect.client.transport import Transport
+from kconnect.client.outage import NO_ANSWER, NOTHING_CHANGED, OUTAGE_HEADER, Outage
+from kconnect.client.transport import ADVICE, Transport
 from kconnect.clock import Backoff, Pauses
 from kconnect.errors import (
     AlreadyExistsError,
@@ -24,6 +24,7 @@ from kconnect.errors import (
     PreconditionFailedError,
     RetriableError,
     TimedOutError,
+    UnreachableError,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAUSES = Backoff(first_s=0.1, most_s=2.0)
+_AWAY_HINT = "Try again when the worker is well: connect status shows it."
 _LOGIN_HINT = (
     "A user it knows and the password: --user and KCONNECT_PASSWORD, or connect contexts add NAME --user USER .."
 )
@@ -147,8 +149,11 @@ def refusal(url: str, user: str | None, request: str, response: Response) -> Con
         return RetriableError(message, retry_after_s=_retry_after_s(response))
     if status == 412:
         return PreconditionFailedError(message, etag=response.headers.get("etag"))
-    if status == 500 and message.startswith("Request timed out"):
-        return TimedOutError(message)
+    if status == 500 and (message.startswith("Request timed out") or NO_ANSWER in message):
+        is_harmless = request.startswith("GET ") or NOTHING_CHANGED in message
+        return TimedOutError(message, hint=_AWAY_HINT if is_harmless else ADVICE.late)
+    if status >= 500 and OUTAGE_HEADER in response.headers:
+        return UnreachableError(message, hint=_AWAY_HINT)
     if status == 404 and message == NO_ROUTE:
         return NoRouteError(message)
     return _KIND_OF.get(status, ConnectError)(message)

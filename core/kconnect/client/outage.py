@@ -14,6 +14,12 @@ from kconnect.logs.wording import length_text
 OUTAGE_HEADER: Final = "x-kconnect-kafka-away"
 """On every REST response of a worker while Kafka is away: the outage as JSON. Java workers have no such header."""
 
+NO_ANSWER: Final = "Kafka gave no answer within"
+"""What a worker says of a request whose time is over while it waits for Kafka."""
+_AWAY: Final = "Kafka is away"
+NOTHING_CHANGED: Final = "Nothing was changed"
+"""What a worker says of a change that it did not begin, and will not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outage:
@@ -38,7 +44,11 @@ class Outage:
         """For logs and `/health`, which adds how long. A single broker is named once."""
         name = f"the broker at {self.servers}"
         why = self.problem.removeprefix(f"{name}: ").replace(name, "the broker")
-        return f"Kafka is away: no broker of bootstrap.servers={self.servers} has answered since {self.since} ({why})"
+        return f"{_AWAY}: no broker of bootstrap.servers={self.servers} has answered since {self.since} ({why})"
+
+    def is_in(self, sentence: str) -> bool:
+        """Whether an error says it already."""
+        return _AWAY in sentence
 
     def banner(self) -> str:
         """For screens that show states: in the reader's time zone, with a note that the states may be stale."""
@@ -85,4 +95,4 @@ class Outage:
 
 def away_reason(problem: str) -> str:
     """Why what is UNASSIGNED does not run while Kafka is away. `problem`: that of the outage."""
-    return f"Kafka is away: {problem}"
+    return f"{_AWAY}: {problem}"

@@ -38,8 +38,10 @@ class Peers:
         self._open: set[HttpExchange] = set()
         self._is_closed = False
 
-    def send(self, url: str, request: Request) -> Response:
-        """Errors: UnreachableError, TimedOutError, ConfigError for certificates; any status is an answer."""
+    def send(self, url: str, request: Request, within_s: float | None = None) -> Response:
+        """`within_s`: less than `timeout_s`. Errors: UnreachableError, TimedOutError, ConfigError for certificates; any
+        status is an answer.
+        """
         try:
             base = checked_url(url)
         except BadRequestError as err:
@@ -52,7 +54,7 @@ class Peers:
                 raise UnreachableError(f"The worker is stopping; it sends no more requests to {url} any more")
             self._open.add(transport)
         try:
-            return transport.send(request)
+            return transport.send(request, within_s)
         finally:
             with self._lock:
                 self._open.discard(transport)

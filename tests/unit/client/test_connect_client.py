@@ -7,6 +7,7 @@ import json
 import pytest
 
 from kconnect.client import ClientAccess, ConnectClient, Response
+from kconnect.client.outage import OUTAGE_HEADER, Outage
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -16,6 +17,7 @@ from kconnect.errors import (
     NotFoundError,
     RetriableError,
     TimedOutError,
+    UnreachableError,
 )
 from kconnect.model import ConnectorOffset, RunState, TaskId
 
@@ -173,6 +175,7 @@ def test_offsets_travel_as_rest_spells_them():
         (409, "Cannot complete request because of a conflicting operation", ConflictError),
         (400, "bad", BadRequestError),
         (500, "Request timed out. The last operation", TimedOutError),
+        (500, "The offsets of connector c cannot be read: Kafka gave no answer within 3 s", TimedOutError),
         (500, "anything else", ConnectError),
     ],
 )
@@ -181,6 +184,29 @@ def test_errors_keep_the_workers_message(status, message, kind):
     with pytest.raises(ConnectError) as caught:
         client.delete_connector("c")
     assert (type(caught.value), str(caught.value)) == (kind, message)
+
+
+def test_a_change_that_a_worker_refuses_while_kafka_is_away_is_reported_as_unreachable():
+    away = {OUTAGE_HEADER: Outage(0, 9.0, "here:1", "no answer in time", 3).to_header()}
+    refused = error(500, "Nothing was changed: Kafka is away")
+    client, _ = client_of(Response(refused.status, refused.body, away))
+    with pytest.raises(UnreachableError, match="Nothing was changed") as caught:
+        client.pause_connector("c")
+    assert caught.value.hint == "Try again when the worker is well: connect status shows it."
+
+
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ("Request timed out. The worker is busy.", "The worker may still carry it out"),
+        ("Request timed out. The worker is busy. Nothing was changed.", "Try again when the worker is well"),
+    ],
+)
+def test_a_change_that_timed_out_says_whether_it_may_still_be_done(message, hint):
+    client, _ = client_of(error(500, message))
+    with pytest.raises(TimedOutError) as caught:
+        client.pause_connector("c")
+    assert (caught.value.hint or "").startswith(hint)
 
 
 @pytest.mark.parametrize(

@@ -426,7 +426,8 @@ KCONNECT: Final[Rows] = (
         Range.at_least(1),
         LOW,
         "How long a request to REST waits for what only Kafka knows (offsets, lag); then it says what it has, and "
-        "why not the rest. While Kafka is known to be away it does not wait.",
+        "why not the rest. A change waits longer only while Kafka answers, and then says whether it may still be "
+        "done. While Kafka is known to be away neither waits, and nothing is changed.",
     ),
     (
         "kconnect.ui.enable",

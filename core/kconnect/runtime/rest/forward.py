@@ -4,7 +4,7 @@ The herder names that worker (WrongWorkerError): the leader, or the one that run
 most: the first worker sends it with `forward=true`, the next one with `forward=false`, and if the receiver of that is
 also the wrong one, it answers 409. Source: HerderRequestHandler, RestClient (Kafka 4.3).
 Differs: status and body of the answer are passed on unchanged; the signature of requests between workers is kept, which
-Java loses; an answer from outside Connect keeps its status.
+Java loses; an answer from outside Connect keeps its status; a worker that stands still gets no request.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 from kconnect.client.http_exchange import Request, Response
+from kconnect.client.outage import NOTHING_CHANGED
 from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
 from kconnect.logs.redaction import redact
@@ -32,6 +33,8 @@ CARRIED_HEADERS: Final = ("authorization", "if-match", SIGNATURE_HEADER.lower(),
 # Concurrent requests to other workers, for each of the two hops; threads are only created when needed
 _POOL_THREADS = 32
 _JOIN_S = 1.0
+# A worker that runs answers in milliseconds, and one in a long pause of its garbage collector in this time
+_ALIVE_S = 3.0
 
 
 class Forwarder:
@@ -57,9 +60,7 @@ class Forwarder:
         try:
             return await asyncio.wait_for(job, timeout_s)
         except TimeoutError:
-            return _failed(
-                f"{error.url.rstrip('/')} did not answer {request} in time {DEADLINE}; it may still carry it out."
-            )
+            return _late(f"{error.url.rstrip('/')} did not answer {request} in time")
 
     def close(self) -> None:
         """Abort requests in progress. Idempotent."""
@@ -70,11 +71,17 @@ class Forwarder:
                 thread.join(_JOIN_S)
 
     def _send(self, url: str, request: Request, call: Call[object]) -> Answer:
-        """Runs in a pool thread."""
+        """Runs in a pool thread. A frozen worker takes requests and answers none, so it is asked for a word first."""
+        try:
+            self._peers.send(url, Request("GET", "/", None, {"accept": "application/json"}), _ALIVE_S)
+        except TimedOutError as err:
+            return _failed(f"Request timed out. {NOTHING_CHANGED}: {err}, so {request} was not sent to it.")
+        except ConnectError as err:
+            return _failed(f"{_FRAME}{err}. {ADVERTISED}")
         try:
             return passed_on(call, url.rstrip("/"), request, self._peers.send(url, request))
         except TimedOutError as err:
-            return _failed(f"{err} {DEADLINE}; it may still carry it out.")
+            return _late(str(err))
         except ConnectError as err:
             return _failed(f"{_FRAME}{err}. {ADVERTISED}")
 
@@ -138,6 +145,10 @@ def _is_connects(response: Response) -> bool:
     except ValueError:
         return False
     return response.status < 300 or (isinstance(body, dict) and "error_code" in body)
+
+
+def _late(sentence: str) -> Answer:
+    return _failed(f"Request timed out. {sentence} {DEADLINE}; it may still carry it out.")
 
 
 def _failed(message: str) -> Answer:

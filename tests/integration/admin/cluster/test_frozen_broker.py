@@ -80,6 +80,9 @@ def test_what_was_asked_before_the_worker_knew_is_answered_in_time(scene: Scene)
     assert scene.broker.pid is not None
     os.kill(scene.broker.pid, signal.SIGSTOP)
     try:
+        paused = scene.timed("connectors", "pause", "snk", most_s=MOST_S)
+        known = {5: "Nothing was changed", 6: "it is not known whether this was done"}  # 5: when the machine is slow
+        assert known.get(paused.code, "?") in paused.stderr, paused.stderr
         for path in ("/connectors/src/offsets", "/connectors/snk/offsets", "/ui/connectors/snk"):
             scene.page(path, MOST_S)
     finally:
@@ -126,6 +129,23 @@ def test_a_command_has_its_answer_or_its_part_in_time(scene: Scene, away: str, w
     assert "Kafka" in said, said
     if words.split()[0] in ("connectors", "describe"):
         assert "src" in said or "snk" in said, said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "connectors pause src",
+        "connectors resume src",
+        "connectors stop src",
+        "connectors restart src",
+        "connectors delete src --yes",
+        "config set src topic=others",
+        "tasks restart src 0",
+    ],
+)
+def test_a_change_is_refused_in_time_and_is_not_done_later(scene: Scene, away: str, words: str) -> None:
+    refused = scene.timed(*words.split(), most_s=REFUSED_S if away == "refused" else MOST_S)
+    assert (refused.code, "Nothing was changed: Kafka is away" in refused.stderr) == (5, True), refused.stderr
 
 
 @pytest.mark.parametrize(

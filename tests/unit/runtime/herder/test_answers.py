@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import Future
 
 import pytest
 
-from kconnect.errors import ConflictError, ConnectError, TimedOutError
+from kconnect.clock import ManualClock
+from kconnect.errors import ConflictError, ConnectError, TimedOutError, UnreachableError
 from kconnect.runtime.herder.cluster.change_requests import PendingRequests
 from kconnect.runtime.herder.cluster.thread_stage import ThreadStage
 from kconnect.runtime.herder.decisions.events import Asked, Event, GivenUp
 from kconnect.runtime.herder.decisions.requests import AskRemove
+from kconnect.runtime.herder.health.change_patience import ChangePatience
+from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 
 REQUEST = AskRemove("c")
 STAGES = ThreadStage(lambda: 0)
@@ -48,7 +53,9 @@ def test_who_waits_for_something_else_than_the_herders_thread_is_reported_for_wh
         if isinstance(event, Asked):
             answers.tell(event.id, STAGES.elsewhere("starting the connector"))
 
-    message = r"The worker is currently starting the connector, which began at 1970-01-01T00:00:00Z\.$"
+    message = (
+        r"The worker is currently starting the connector, which began at 1970-01-01T00:00:00Z\. Nothing was changed\.$"
+    )
     with pytest.raises(TimedOutError, match=message):
         answers.ask(REQUEST, post, 0.01, STAGES)
 
@@ -72,3 +79,75 @@ def test_the_end_is_asked_to_who_waits_and_to_who_asks_after_it() -> None:
     answers.close(ConflictError("again"))
     with pytest.raises(ConflictError, match="Worker is shutting down"):
         answers.ask(REQUEST, lambda _: pytest.fail("nobody takes it"), 30, STAGES)
+
+
+def test_what_nobody_waits_for_any_more_is_not_begun_and_who_asked_hears_so() -> None:
+    answers = PendingRequests()
+    with pytest.raises(TimedOutError, match=r"Nothing was changed\.$"):
+        answers.ask(REQUEST, lambda _: None, 0.01, STAGES)
+    assert not answers.begin(1), "the herder's thread leaves it out"
+
+
+def test_what_has_begun_and_not_ended_is_not_known() -> None:
+    answers = PendingRequests()
+
+    def post(event: Event) -> None:
+        if isinstance(event, Asked):
+            assert answers.begin(event.id)
+
+    with pytest.raises(TimedOutError, match="It is not known whether this was done, and it may still be done"):
+        answers.ask(REQUEST, post, 0.01, STAGES)
+
+
+def test_who_changes_something_does_not_wait_for_a_silent_kafka() -> None:
+    contact = KafkaContact("here:1")
+    contact.answered()
+    patience, answers = ChangePatience(contact, 0.05), PendingRequests()
+    contact.silent("here:1: no answer")
+    began_s = time.monotonic()
+    with pytest.raises(TimedOutError, match=r"Nothing was changed: Kafka is away: no broker of .*here:1"):
+        answers.ask(REQUEST, lambda _: None, 60, STAGES, patience)
+    assert time.monotonic() - began_s < 20
+
+
+def test_while_kafka_is_away_nothing_is_begun() -> None:
+    contact = KafkaContact("here:1")
+    contact.silent("here:1: refused")
+    with pytest.raises(UnreachableError, match="Nothing was changed: Kafka is away"):
+        ChangePatience(contact, 3).carry_out(lambda: pytest.fail("it is written"))
+
+
+def test_a_write_that_kafka_does_not_take_may_still_be_done() -> None:
+    contact, written = KafkaContact("here:1"), threading.Event()
+    patience = ChangePatience(contact, 0.05)
+
+    def write() -> None:
+        contact.silent("here:1: no answer")
+        written.wait(60)
+
+    with pytest.raises(TimedOutError, match=r"here:1.*: it is not known whether this was done"):
+        patience.carry_out(write)
+    written.set()
+
+
+def test_an_answer_that_is_overdue_is_silence_before_an_outage_is_known() -> None:
+    clock = ManualClock()
+    contact = KafkaContact("here:1", clock)
+    contact.expect_every(3)
+    patience = ChangePatience(contact, 3)
+    assert patience.silence() is None, "nothing is known yet"
+    contact.answered()
+    clock.advance(3.9)
+    assert patience.silence() is None
+    clock.advance(0.2)
+    assert patience.silence() == "Kafka has not answered this worker for 4 s"
+
+
+def test_a_slow_change_is_waited_for_while_kafka_answers() -> None:
+    contact: KafkaContact = KafkaContact("here:1")
+    contact.answered()
+    future: Future[str] = Future()
+    timer = threading.Timer(0.3, future.set_result, ("done",))
+    timer.start()
+    assert ChangePatience(contact, 0.02).result(future, 60) == "done"
+    timer.join()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
 from kconnect.client.http_exchange import Request, Response
-from kconnect.errors import ConflictError, WrongWorkerError
+from kconnect.errors import ConflictError, TimedOutError, WrongWorkerError
 from kconnect.runtime.rest.exchange import Call
-from kconnect.runtime.rest.forward import forwarded_request, passed_on
+from kconnect.runtime.rest.forward import Forwarder, forwarded_request, passed_on
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
 
@@ -90,6 +91,33 @@ def test_who_must_log_in_is_asked_to():
     headers = {"www-authenticate": 'Basic realm="Kafka Connect"'}
     answer = passed_on(_call(), LEADER, SENT, Response(401, error, headers))
     assert (answer.status, answer.headers) == (401, headers)
+
+
+class FrozenPeers:
+    """A worker that takes requests and answers none."""
+
+    def __init__(self):
+        self.sent = []
+
+    def send(self, url, request, within_s=None):
+        self.sent.append(str(request))
+        raise TimedOutError(f"{url} did not answer {request} within {within_s:g} s")
+
+    def close(self):
+        pass
+
+
+def test_a_worker_that_stands_still_gets_no_request():
+    peers = FrozenPeers()
+    forwarder = Forwarder(peers)
+    answer = asyncio.run(forwarder.forward(_call(), WrongWorkerError("Only the leader", LEADER + "/"), 60))
+    forwarder.close()
+    assert peers.sent == ["GET /"]
+    assert answer.status == 500
+    assert answer.body["message"] == (
+        "Request timed out. Nothing was changed: http://leader:8083/ did not answer GET / within 3 s, so "
+        "PUT /connectors/a%2Fb/config?forward=true was not sent to it."
+    )
 
 
 def test_the_users_password_is_not_shown():

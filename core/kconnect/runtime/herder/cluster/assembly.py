@@ -38,6 +38,7 @@ from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry, re
 from kconnect.runtime.herder.decisions.events import CutOff, Reconfigure
 from kconnect.runtime.herder.decisions.machine import HerderState
 from kconnect.runtime.herder.decisions.membership_rules import OwnSettings
+from kconnect.runtime.herder.health.change_patience import ChangePatience
 from kconnect.runtime.herder.interface import LauncherEvents
 from kconnect.runtime.herder.membership import Membership
 from kconnect.runtime.herder.parts import HerderParts
@@ -172,6 +173,7 @@ def _request_side(parts: HerderParts, cluster: ClusterParts, inbox: HerderInbox)
         start=start,
         stages=stages,
         health=parts.health,
+        patience=ChangePatience(parts.kafka, parts.answer_s),
         clock=cluster.clock,
         timeout_s=cluster.request_timeout_s,
     )
@@ -298,6 +300,7 @@ def _thread(
         inbox=group.inbox,
         performer=performer,
         stages=requests.stages,
+        pending=requests.pending,
         clock=cluster.clock,
         save_trace=lambda: save_trace(group.state, status.worker_id, cluster.clock.time_ms()),
     )

@@ -10,10 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as LateError
+from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 from itertools import count
 
+from kconnect.client.outage import NOTHING_CHANGED
 from kconnect.clock import Clock
 from kconnect.errors import ConflictError, ConnectError, NotFoundError, TimedOutError, WrongWorkerError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, ConnectorType, TargetState, TaskId
@@ -38,6 +39,7 @@ from kconnect.runtime.herder.decisions.requests import (
     Request,
 )
 from kconnect.runtime.herder.decisions.restart_plan import restart_plan
+from kconnect.runtime.herder.health.change_patience import ChangePatience, unknown_end
 from kconnect.runtime.herder.health.reasons import Health, reasons_text
 from kconnect.runtime.herder.queries.start_state import StartState
 from kconnect.runtime.storage.config_store import ConfigStore
@@ -53,6 +55,7 @@ class ThreadAccess:
     start: StartState
     stages: ThreadStage
     health: Health
+    patience: ChangePatience
     clock: Clock
     timeout_s: float
 
@@ -71,6 +74,22 @@ class ThreadRequests:
 
     def ask(self, request: Request) -> object:
         """Returns the thread's answer. Errors: its refusal; TimedOutError, which says what it waits for."""
+        return self._answer_of(request, None)
+
+    def ask_for_user(self, request: Request) -> object:
+        """Works as `ask`, for who does not wait for a Kafka that is silent. Errors: UnreachableError too, when
+        nothing was begun.
+        """
+        patience = self._access.patience
+        if self._access.start.has_begun:
+            patience.refuse_if_away()
+        return self._answer_of(request, patience)
+
+    def carry_out(self, write: Callable[[], object]) -> None:
+        """Do a write that needs no leader, for a user."""
+        self._access.patience.carry_out(write)
+
+    def _answer_of(self, request: Request, patience: ChangePatience | None) -> object:
         self.raise_if_failed()
         access, began_s = self._access, time.monotonic()
         has_begun = access.start.await_begin(access.timeout_s)
@@ -80,7 +99,7 @@ class ThreadRequests:
             waits_for = reasons_text(access.health.reasons(), access.clock.time_ms())
             raise TimedOutError(f"Request timed out. The worker is still starting up. {waits_for}".rstrip())
         left_s = max(0.0, access.timeout_s - (time.monotonic() - began_s))
-        return access.pending.ask(request, access.inbox.post, left_s, access.stages)
+        return access.pending.ask(request, access.inbox.post, left_s, access.stages, patience)
 
     def raise_if_failed(self) -> None:
         """Errors: ConnectError when the group refuses this worker for good, or its thread broke."""
@@ -110,7 +129,8 @@ class ChangeRequests:
         validate: Callable[[str, Mapping[str, str]], None],
     ) -> None:
         """`validate`: Connect's checks of a connector's config and its own; raises BadRequestError, TimedOutError."""
-        self._ask = requests.ask
+        self._requests = requests
+        self._ask = requests.ask_for_user
         self._timeout_s = requests.timeout_s
         self._configs = configs
         self._config = config
@@ -173,7 +193,11 @@ class ChangeRequests:
             self._ask(AskStop(name))
             return
         self._config.get(name, f"Unknown connector {name}")
-        self._configs.put_target_state(name, state)
+        self._requests.carry_out(lambda: self._configs.put_target_state(name, state))
+
+    def set_log_level(self, logger: str, level: str) -> None:
+        """Set it for the whole cluster."""
+        self._requests.carry_out(lambda: self._configs.put_logger_level(logger, level))
 
     def restart(self, subject: str | TaskId) -> None:
         """One connector, or one task, without the rest."""
@@ -189,17 +213,17 @@ class ChangeRequests:
         return restart_plan(status, include_tasks=include_tasks, only_failed=only_failed).status
 
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        self._ask(AskTasks(name, configs))
+        self._requests.ask(AskTasks(name, configs))
 
     def fence_zombies(self, name: str) -> None:
-        self._ask(AskFence(name))
+        self._requests.ask(AskFence(name))
 
     def record_task_count(self, name: str, count: int, generation: int | None) -> None:
         """The leader's own request, at the end of a round of fencing for task configs of this generation.
 
         Errors: ConflictError when they were replaced meanwhile.
         """
-        self._ask(AskTaskCount(name, count, generation))
+        self._requests.ask(AskTaskCount(name, count, generation))
 
     def alter_offsets(
         self, name: str, offsets: Sequence[ConnectorOffset], expected: Collection[str] | None = None
@@ -227,17 +251,30 @@ class ChangeRequests:
 
 
 class PendingRequests:
-    """Futures by number. States: open -> closed. Threads: any. A late caller gets no answer."""
+    """Futures by number. States: open -> closed. Threads: any. A late caller gets no answer, and what was not begun by
+    then is not done.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = count(1)  # guarded by _lock
         self._waiting: dict[int, Future[object]] = {}  # guarded by _lock
+        self._begun: set[int] = set()  # guarded by _lock
         self._elsewhere: dict[int, str] = {}  # guarded by _lock
         self._end: ConnectError | None = None  # guarded by _lock; set when closed
 
-    def ask(self, request: Request, post: Callable[[Event], None], timeout_s: float, stages: ThreadStage) -> object:
-        """Post the request and wait. Errors: the refusal; TimedOutError, which says what it waits for."""
+    def ask(
+        self,
+        request: Request,
+        post: Callable[[Event], None],
+        timeout_s: float,
+        stages: ThreadStage,
+        patience: ChangePatience | None = None,
+    ) -> object:
+        """Post the request and wait. Errors: the refusal; TimedOutError, which says what it waits for.
+
+        `patience`: who asks does not wait for a Kafka that is silent.
+        """
         with self._lock:
             if self._end is not None:
                 raise self._end
@@ -245,14 +282,25 @@ class PendingRequests:
             future = self._waiting[number] = Future()
         post(Asked(number, request))
         try:
-            return future.result(timeout_s)
-        except LateError as err:
+            return future.result(timeout_s) if patience is None else patience.result(future, timeout_s)
+        except NotYet as err:
             with self._lock:
-                summary = self._elsewhere.get(number) or stages.summary()
-            if self._forget(number) is None:
+                is_begun, summary = number in self._begun, self._elsewhere.get(number) or stages.summary()
+                is_late = self._waiting.pop(number, None) is not None
+            if not is_late:
                 return future.result()  # the answer just arrived
             post(GivenUp(number))
-            raise TimedOutError(f"Request timed out. {summary}") from err
+            silence = None if patience is None else patience.silence()
+            said = unknown_end(silence) if is_begun else _nothing_done(silence)
+            raise TimedOutError(f"Request timed out. {summary} {said}") from err
+
+    def begin(self, number: int) -> bool:
+        """The herder's thread takes the request; False: who asked has given up, and heard that nothing is done."""
+        with self._lock:
+            if number not in self._waiting:
+                return False
+            self._begun.add(number)
+            return True
 
     def tell(self, number: int, summary: str) -> None:
         """From now on a request waits for something else than the herder's thread: a sentence on it."""
@@ -281,4 +329,9 @@ class PendingRequests:
     def _forget(self, number: int) -> Future[object] | None:
         with self._lock:
             self._elsewhere.pop(number, None)
+            self._begun.discard(number)
             return self._waiting.pop(number, None)
+
+
+def _nothing_done(silence: str | None) -> str:
+    return f"{NOTHING_CHANGED}: {silence}." if silence else f"{NOTHING_CHANGED}."

@@ -266,7 +266,7 @@ class DistributedHerder(HerderQueries):
     def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:
         """Levels of the whole cluster are written to the config topic; this worker also reads them from there."""
         if whole_cluster:
-            self._cluster.configs.put_logger_level(name, level_name(level))
+            self._changes.set_log_level(name, level_name(level))
             return []
         return self._loggers.set(name, level)
 

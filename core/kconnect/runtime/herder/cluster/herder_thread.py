@@ -27,11 +27,12 @@ from kconnect.clock import Clock
 from kconnect.errors import ConnectError
 from kconnect.files.folders import state_folder
 from kconnect.logs.redaction import redact
+from kconnect.runtime.herder.cluster.change_requests import PendingRequests
 from kconnect.runtime.herder.cluster.herder_inbox import HerderInbox
 from kconnect.runtime.herder.cluster.performer import Performer
 from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
 from kconnect.runtime.herder.cluster.thread_stage import ThreadStage
-from kconnect.runtime.herder.decisions.events import Event, Placed, Started, StopAsked, Tick
+from kconnect.runtime.herder.decisions.events import Asked, Event, Placed, Started, StopAsked, Tick
 from kconnect.runtime.herder.decisions.machine import HerderState
 from kconnect.runtime.herder.health.watch_thread import WatchThread
 from kconnect.runtime.herder.membership import Assigned, GroupEvent, Membership
@@ -55,6 +56,7 @@ class ThreadParts:
     inbox: HerderInbox
     performer: Performer
     stages: ThreadStage
+    pending: PendingRequests
     clock: Clock
     save_trace: Callable[[], str]
     """Write the state machine's trace to a file; returns a sentence about it. Never raises."""
@@ -139,7 +141,8 @@ class HerderThread:
         if changes is not None:
             self._take(changes)
         for event in self._parts.inbox.events():
-            self._take(event)
+            if not isinstance(event, Asked) or self._parts.pending.begin(event.id):
+                self._take(event)
 
     def _tick(self) -> None:
         self._take(Tick(self._parts.clock.time_ms()))

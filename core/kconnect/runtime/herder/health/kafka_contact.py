@@ -26,6 +26,10 @@ from kconnect.runtime.metrics import KafkaView, Reading, kafka_readings
 log = logging.getLogger(__name__)
 
 
+# A broker that is asked answers within milliseconds: a second is beyond its pauses
+_ANSWER_S = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Back:
     """Kafka answers again."""
@@ -52,6 +56,7 @@ class KafkaContact:
         self._attempts = 0
         self._outages = 0
         self._replaced = 0
+        self._overdue_s = math.inf
 
     def answered(self, at_s: float | None = None) -> Back | None:
         """Kafka answered, at a monotonic time or just now. Returns the outage that this ends, if any."""
@@ -103,6 +108,17 @@ class KafkaContact:
         """For `/metrics`."""
         view = KafkaView(self.outage is None, self.since_answer_s(), self.outages, self._replaced)
         return list(kafka_readings(view))
+
+    def expect_every(self, interval_s: float) -> None:
+        """From now on Kafka is asked this often, and answers."""
+        with self._lock:
+            self._overdue_s = interval_s + _ANSWER_S
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether an answer should have come by now; an outage is known a little later."""
+        with self._lock:
+            return self._last_s is not None and self._clock.monotonic() - self._last_s > self._overdue_s
 
     def since_answer_s(self) -> float:
         """Seconds since the last answer; infinite before the first."""
@@ -163,6 +179,7 @@ class KafkaWatch:
         self._thread = WatchThread("kafka-watch", self._run)
 
     def start(self) -> None:
+        self._contact.expect_every(self._interval_s)
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Final, TypeVar
 
+from kconnect.client.outage import NO_ANSWER
 from kconnect.errors import TimedOutError, UnreachableError
 from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 
@@ -52,9 +53,7 @@ class KafkaReads:
         except FutureTimeoutError:
             if future.done():  # the read itself raised it, or has just ended
                 return future.result()
-            raise TimedOutError(
-                f"{what} cannot be read: Kafka gave no answer within {self._within_s:g} s ({ANSWER_SETTING})"
-            ) from None
+            raise TimedOutError(f"{what} cannot be read: {NO_ANSWER} {self._within_s:g} s ({ANSWER_SETTING})") from None
 
     def _read(self, key: Hashable, future: Future[Result], read: Callable[[], Result]) -> None:
         try:
