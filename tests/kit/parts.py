@@ -58,6 +58,7 @@ PARTS: Final[tuple[Part, ...]] = (
             "system/runtime/herder/test_chaos.py",
             "system/runtime/herder/test_frozen_worker.py",
             "system/runtime/herder/test_outages.py",
+            "system/admin/dead_letters/test_dead_letter_replay.py",
             "system/builtin/test_flows_killed.py",
             "system/worker/test_degraded_tasks.py",
             "system/worker/test_kafka_away.py",
@@ -71,6 +72,7 @@ PARTS: Final[tuple[Part, ...]] = (
         ),
         subjects=(
             "kconnect.admin.cluster",
+            "kconnect.admin.dead_letters",
             "kconnect.admin.direct",
             "kconnect.builtin.connectors",
             "kconnect.runtime.herder",
@@ -83,11 +85,12 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
     Part(
         name="clusters",
-        about="workers on a Spark standalone cluster and on YARN",
+        about="workers and their Spark application, by themselves, on a standalone cluster and on YARN",
         tests=(
             "system/spark/test_slots_on_cluster.py",
             "system/spark/test_spark_cluster.py",
             "system/spark/test_spark_yarn.py",
+            "integration/spark/test_spark_application.py",
             "integration/spark/test_spark_master.py",
         ),
         subjects=("kconnect.spark",),
@@ -141,11 +144,13 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
     Part(
         name="interop",
-        about="workers of Java's and ours in one group, on the same files and topics, and called alike",
+        about="workers of Java's and ours in one group, on the same files, also bad ones, and topics, and called alike",
         tests=(
             "system/runtime/herder/test_mixed_cluster.py",
             "system/runtime/herder/test_mixed_pair.py",
+            "system/cli/test_cli_with_our_worker.py",
             "system/runtime/pipeline/test_order_of_calls.py",
+            "system/worker/test_bad_input.py",
             "system/worker/test_takeover_java.py",
             "integration/admin/cluster/test_lag_on_java_workers.py",
             "integration/admin/direct/test_direct_java.py",
@@ -161,6 +166,8 @@ PARTS: Final[tuple[Part, ...]] = (
             "kconnect.runtime.herder.group",
             "kconnect.runtime.herder.decisions",
             "kconnect.runtime.storage",
+            "kconnect.runtime.config",
+            "kconnect.worker",
         ),
     ),
     Part(
