@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, TargetState, TaskId, offsets_from_json, offsets_to_json
 from kconnect.runtime.herder.decisions.etags import config_etag, offsets_etag
 from kconnect.runtime.herder.interface import ConnectorChanges, Connectors, Offsets
+from kconnect.runtime.rest.access.limits import GROUP_KEY, GROUP_PREFIX
 from kconnect.runtime.rest.access.needs import CREATES, EDITS, FROM_PEERS, OPERATES, READS, SEES_SOME
 from kconnect.runtime.rest.conditions import CONDITION, Watched, with_condition, with_conditions
 from kconnect.runtime.rest.config_body import CHANGES, CONFIG, as_texts, without_nulls
@@ -83,7 +85,7 @@ def _expanded(call: Call[Watched], name: str, expansions: list[str]) -> dict[str
     return body
 
 
-def create_connector(call: Call[ConnectorChanges]) -> Answer:
+def create_connector(call: Call[_Changed]) -> Answer:
     body = call.json_object(_CREATE, texts=True, known=("name", "config", "initial_state", *_FIRST_OFFSETS))
     if (name := body.get("name")) is not None and not isinstance(name, str):
         raise BadRequestError('"name" must be a text')
@@ -92,7 +94,7 @@ def create_connector(call: Call[ConnectorChanges]) -> Answer:
     name = (name or "").strip()
     config = _named(without_nulls(as_texts(body["config"])), name)
     call.require(CREATES, config["name"])
-    call.require_config(config, config["name"])
+    call.require_config(config, config["name"], lambda: _groups(call.herder))
     state, offsets = _initial_state(body.get("initial_state")), _first_offsets(call, body)
     if offsets is None:
         _, info = call.herder.put_connector(name, config, initial_state=state, replace=False)
@@ -101,10 +103,19 @@ def create_connector(call: Call[ConnectorChanges]) -> Answer:
     return Answer({**info.to_json(), "offsets_status": status}, 201, {"location": call.location(info.name)})
 
 
-def put_config(call: Call[ConnectorChanges]) -> Answer:
+def _groups(herder: Connectors) -> dict[str, str]:
+    """The consumer groups of connectors, were all of them sinks."""
+    found = {}
+    for name in herder.connectors():
+        with suppress(NotFoundError):  # deleted meanwhile
+            found[name] = herder.connector_config(name).get(GROUP_KEY, "").strip() or f"{GROUP_PREFIX}{name}"
+    return found
+
+
+def put_config(call: Call[_Changed]) -> Answer:
     name = call.path["name"]
     config = _named(without_nulls(as_texts(call.json_object(CONFIG, texts=True))), name)
-    call.require_config(config, name)
+    call.require_config(config, name, lambda: _groups(call.herder))
     created, info = call.herder.put_connector(name, config, replace=True, expected=call.expected())
     if created:
         return Answer(info.to_json(), 201, {"location": call.location(info.name), **_tag(info)})
@@ -118,7 +129,7 @@ def patch_config(call: Call[_Changed]) -> Answer:
     if call.access.is_guarded:  # the whole config must be within the limits, and be the one that is changed
         config = call.herder.connector_config(name)
         merged = {key: value for key, value in {**config, **changes}.items() if value is not None}
-        call.require_config(merged, name)
+        call.require_config(merged, name, lambda: _groups(call.herder))
         expected = (config_etag(config),) if expected is None else expected
     info = call.herder.patch_connector(name, changes, expected=expected)
     return Answer(info.to_json(), headers=_tag(info))

@@ -91,9 +91,14 @@ class Call(Generic[H]):
         """For handlers whose connector is in the body; None: any. Errors: DeniedError."""
         self.access.require(needs, connector, f"{self.method} {self.raw_path}")
 
-    def require_config(self, config: Mapping[str, str], connector: str | None) -> None:
-        """For handlers that were sent a config: what the caller may name in it. Errors: DeniedError."""
-        self.access.require_config(config, connector)
+    def require_config(
+        self, config: Mapping[str, str], connector: str | None, groups: Callable[[], Mapping[str, str]] = dict
+    ) -> None:
+        """For handlers that were sent a config: what the caller may name in it. Errors: DeniedError.
+
+        `groups`: as of Access.
+        """
+        self.access.require_config(config, connector, groups)
 
     def require_topic(self, topic: str) -> None:
         """For handlers that give records of a topic. Errors: DeniedError."""

@@ -129,7 +129,12 @@ class RestOptions:
 def _host(config: WorkerConfig, plugins: PluginRegistry | None) -> Host:
     providers = frozenset(config.values["config.providers"] or ())
     group = config.originals.get("group.id")
-    host = Host(own_topics=frozenset(own_topics(config.originals)), providers=providers, group=group)
+    host = Host(
+        own_topics=frozenset(own_topics(config.originals)),
+        providers=providers,
+        group=group,
+        has_login=any(key.endswith("sasl.jaas.config") for key in config.originals),
+    )
     return host if plugins is None else replace(host, full_name=plugins.known_as, passwords=plugins.password_keys)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kconnect.errors import ConfigError
@@ -9,7 +11,7 @@ from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.plugins.aliases import BUILTINS
 from kconnect.runtime.rest.access.access import Access, DeniedError
 from kconnect.runtime.rest.access.callers import Caller
-from kconnect.runtime.rest.access.limits import _CODE, Host, Limits, local_paths
+from kconnect.runtime.rest.access.limits import _CODE, Host, Limits, Others, local_paths
 from kconnect.runtime.rest.access.roles import parse_roles
 
 TOPICS = frozenset({"connect-configs", "connect-offsets", "connect-status"})
@@ -180,10 +182,82 @@ def test_a_mirror_leaves_out_the_clusters_own_topics_though_its_class_was_grante
 
 def test_who_may_edit_the_other_connector_may_name_its_group(host):
     config = sink(**{"consumer.override.group.id": "connect-eve-old"})
-    assert Limits().beyond(config, host, lambda name: name.startswith("eve-")) == []
-    assert Limits().beyond(config, host, lambda name: name == "eve-2") == [
+    assert Limits().beyond(config, host, Others(edits=lambda name: name.startswith("eve-"))) == []
+    assert Limits().beyond(config, host, Others(edits=lambda name: name == "eve-2")) == [
         "consumer.override.group.id names connect-eve-old, the group of connector eve-old"
     ]
+
+
+def test_a_group_that_another_connector_names_is_that_connectors(host):
+    config = sink(**{"consumer.override.group.id": "shop"})
+    others = Others("eve-2", lambda name: name.startswith("eve-"), lambda: {"orders": "shop", "eve-2": "shop"})
+    assert Limits().beyond(config, host, others) == [
+        "consumer.override.group.id names shop, the group of connector orders"
+    ]
+    assert Limits().beyond(config, host, Others("eve-2", others.edits, lambda: {"eve-old": "shop"})) == []
+
+
+def test_a_mirrors_checkpoints_move_no_group_of_another_connector(host):
+    limits = Limits(classes=("*MirrorCheckpoint*",))
+    others = Others("eve-2", groups=lambda: {"orders": "connect-orders"})
+    cls = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
+    synced = {"sync.group.offsets.enabled": "true"}
+    assert limits.beyond(one(cls), host, others) == []
+    assert limits.beyond(one(cls, groups="app-.*", **synced), host, others) == []
+    assert limits.beyond(one(cls, **synced), host, others) == [
+        "groups of MirrorCheckpointConnector match connect-orders, the group of connector orders "
+        "(sync.group.offsets.enabled)"
+    ]
+
+
+def test_a_name_in_the_config_makes_no_other_connectors_group_ones_own(host):
+    """A PATCH may change the setting `name`, and renames nothing."""
+    config = {**sink(**{"consumer.override.group.id": "connect-orders"}), "name": "orders"}
+    assert Limits().beyond(config, host, Others("eve-2")) == [
+        "consumer.override.group.id names connect-orders, the group of connector orders"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "refused"),
+    [
+        ({"producer.override.bootstrap.servers": "evil:9092"}, True),
+        ({"producer.override.sasl.oauthbearer.token.endpoint.url": "https://evil"}, True),
+        (
+            {"admin.override.bootstrap.servers": "b:1", "producer.override.sasl.jaas.config": "PlainLoginModule x;"},
+            True,
+        ),
+        ({"producer.override.bootstrap.servers": "b:1", "producer.override.security.protocol": "ssl"}, False),
+        (
+            {
+                "producer.override.bootstrap.servers": "b:1",
+                "producer.override.sasl.jaas.config": "PlainLoginModule required username=a password=b;",
+            },
+            False,
+        ),
+    ],
+)
+def test_the_workers_login_is_not_sent_to_other_brokers(host, config, refused):
+    assert bool(Limits().beyond(source(**config), replace(host, has_login=True))) is refused
+    assert Limits().beyond(source(**config), host) == [], "the worker has no login to send"
+
+
+def test_a_grant_bounds_tasks_and_slots(host):
+    grant = '[[grant]]\nrole = "editor"\nusers = ["eve"]\ntasks = 4\nmemory = "512m"\ncores = 2\n'
+    (limits,) = parse_roles(grant, "roles.toml").limits(Caller("eve"), None)
+    own = {"kconnect.slot": "own", "kconnect.slot.memory": "512m", "kconnect.slot.cores": "1"}
+    for config in ({}, {"tasks.max": "4"}, own):
+        assert limits.beyond(source(**config), host) == []
+    refused = {
+        "tasks.max=5 is more than": {"tasks.max": "5"},
+        "tasks.max=${env:N} is more than": {"tasks.max": "${env:N}"},
+        "tasks.max.enforce lets": {"tasks.max.enforce": "false"},
+        "kconnect.slot.memory must be given, and at most 512m": {**own, "kconnect.slot.memory": "1g"},
+        "kconnect.slot.cores must be given, and at most 2": {**own, "kconnect.slot.cores": ""},
+    }
+    for sentence, config in refused.items():
+        (said,) = limits.beyond(source(**config), host)
+        assert said.startswith(sentence)
 
 
 def test_classes_are_the_only_connectors_and_allow_steps_that_run_code(host):
@@ -325,6 +399,8 @@ def test_the_refusal_says_who_what_and_where_it_is_granted(host):
     [
         ('role = "operator"\nusers = ["a"]\nfiles = ["/x"]', "line 4: files limits the configs of an editor"),
         ('role = "editor"\nusers = ["a"]\ntopics = "x"', "line 4: topics must be a list of names"),
+        ('role = "editor"\nusers = ["a"]\ntasks = "4"', "line 4: tasks must be a number from 1"),
+        ('role = "editor"\nusers = ["a"]\nmemory = "a lot"', "line 4: memory must be a size"),
         ('role = "editor"\nusers = ["a"]\nfolders = ["x"]', "line 4: Unknown setting: folders"),
     ],
 )

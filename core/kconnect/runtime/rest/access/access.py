@@ -26,7 +26,7 @@ from starlette.types import Scope
 from kconnect.client.masks import masked, unmasked
 from kconnect.errors import ForbiddenError
 from kconnect.runtime.rest.access.callers import Caller, caller_of
-from kconnect.runtime.rest.access.limits import Host
+from kconnect.runtime.rest.access.limits import Host, Others
 from kconnect.runtime.rest.access.needs import Needs, Of, Role
 from kconnect.runtime.rest.access.principals import PrincipalRules
 from kconnect.runtime.rest.access.roles import Roles
@@ -113,15 +113,19 @@ class Access:
             return dict(config)
         return masked(config, self.host.passwords(config if of is None else of()))
 
-    def require_config(self, config: Mapping[str, str], connector: str | None) -> None:
+    def require_config(
+        self, config: Mapping[str, str], connector: str | None, groups: Callable[[], Mapping[str, str]] = dict
+    ) -> None:
         """Refuse a config that names what no grant of an editor of the connector allows.
 
+        `groups`: gives the consumer groups of connectors, by their names.
         Errors: DeniedError; BadRequestError for a mask that `shown` gave, which would become the secret.
         """
         if self.roles is not None:
             unmasked(config, {}, connector or "the config")
         limits = [] if self.roles is None else self.roles.limits(self.caller, connector)
-        beyond = [one.beyond(config, self.host, lambda name: self.allows(Role.EDITOR, name)) for one in limits]
+        others = Others(connector, lambda name: self.allows(Role.EDITOR, name), groups)
+        beyond = [one.beyond(config, self.host, others) for one in limits]
         if not beyond or not all(beyond):
             return
         first, *more = min(beyond, key=len)

@@ -15,7 +15,9 @@ from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import unquote
 
+from kconnect.errors import ConfigError
 from kconnect.java.compat.regex import compile_java
+from kconnect.runtime.config.slot_keys import CORES, MEMORY, SLOT, memory_bytes
 
 _CODE: Final = (
     *(
@@ -77,8 +79,15 @@ _TOPIC_KEY: Final = re.compile(r"(?:^|\.)topics?(?:\.name)?$")
 _STEP: Final = re.compile(r"^(?:transforms|predicates)\.(.+)\.type$")
 _NO_CLASS: Final = re.compile(r"[^.:$]*")
 _MIRROR: Final = "MirrorSourceConnector"
+_CHECKPOINTS: Final = "MirrorCheckpointConnector"
 _EVERY_TOPIC: Final = ".*"  # Its default
-_GROUP_PREFIX: Final = "connect-"
+GROUP_PREFIX: Final = "connect-"
+GROUP_KEY: Final = "consumer.override.group.id"
+_ELSEWHERE: Final = re.compile(
+    r"(producer|consumer|admin)\.override\.(?:bootstrap\.servers|sasl\.oauthbearer\.token\.endpoint\.url)"
+)
+_NO_LOGIN: Final = ("PLAINTEXT", "SSL")
+_TASKS: Final = "tasks.max"
 _CONVERTER: Final = re.compile(r"(?:^|\.)(?:key|value|header)\.converter$")
 _INTERCEPTORS: Final = re.compile(r"\.interceptor\.classes$")
 _REFERENCE: Final = re.compile(r"\$\{([^}:]*):([^}]*)\}")
@@ -96,8 +105,22 @@ class Host:
     """The worker's config providers."""
     group: str | None = None
     """The group of the workers."""
+    has_login: bool = False
+    """Whether the worker's Kafka clients log in with a password or a token."""
     passwords: Callable[[Mapping[str, str]], Collection[str]] = lambda _config: ()
     """The settings of a config that its plugins' tables type as PASSWORD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The caller's connector among the others."""
+
+    name: str | None = None
+    """Its name, whatever its config says; None where only the config is known."""
+    edits: Callable[[str], bool] = lambda _name: False
+    """Whether the caller may edit the connector of this name, too."""
+    groups: Callable[[], Mapping[str, str]] = dict
+    """The consumer groups of connectors, by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +135,24 @@ class Limits:
     providers: Sequence[str] | None = None
     secrets: Sequence[str] | None = None
     """References to config providers, as they are written inside of `${..}`."""
+    tasks: int | None = None
+    """The most that tasks.max may be."""
+    memory: str | None = None
+    """The most memory of a slot of a connector's own, as `512m`."""
+    cores: int | None = None
+    """The most cores of a slot of a connector's own."""
 
-    def beyond(
-        self, config: Mapping[str, str], host: Host, edits: Callable[[str], bool] = lambda _name: False
-    ) -> list[str]:
-        """Each thing that the config names and the grant does not: a sentence that names the setting.
-
-        `edits`: whether the caller may edit the connector of this name, too.
-        """
+    def beyond(self, config: Mapping[str, str], host: Host, others: Others | None = None) -> list[str]:
+        """Each thing that the config names and the grant does not: a sentence that names the setting."""
         return [
             *self._classes_beyond(config, host),
             *self._code_beyond(config),
             *self._files_beyond(config),
             *self._topics_beyond(config, host),
-            *_groups_beyond(config, host, edits),
+            *_groups_beyond(config, host, others or Others()),
+            *_synced_groups_beyond(config, others or Others()),
+            *_logins_beyond(config, host),
+            *self._size_beyond(config),
             *self._references_beyond(config, host),
         ]
 
@@ -179,6 +206,19 @@ class Limits:
             full = host.full_name(name.removeprefix("java:")) or name
             if key.startswith("transforms.") and not _is_own(full) and not _names_class(self.classes or (), full, name):
                 yield f"{key}={name} may rename topics, and the grant's classes do not name it"
+
+    def _size_beyond(self, config: Mapping[str, str]) -> Iterator[str]:
+        if self.tasks is not None:
+            given = config.get(_TASKS, "1").strip()
+            if not given.isdecimal() or int(given) > self.tasks:
+                yield f"{_TASKS}={given} is more than the grant's tasks, {self.tasks}"
+            if config.get(f"{_TASKS}.enforce", "true").strip().lower() != "true":
+                yield f"{_TASKS}.enforce lets the connector have more tasks than {_TASKS}"
+        if config.get(SLOT, "").strip() != "own":
+            return
+        for key, most, size in ((MEMORY, self.memory, memory_bytes), (CORES, self.cores, int)):
+            if most is not None and not _is_within(config.get(key), str(most), size):
+                yield f"{key} must be given, and at most {most}, as {SLOT} is own"
 
     def _references_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
         for key, value in config.items():
@@ -324,17 +364,50 @@ def _covers(pattern: str, name: str, key: str, is_start: bool) -> bool:
     return pattern.endswith("*") and not any(sign in begin for sign in "*?[") and name.startswith(begin)
 
 
-def _groups_beyond(config: Mapping[str, str], host: Host, edits: Callable[[str], bool]) -> Iterator[str]:
+def _is_within(given: str | None, most: str, size: Callable[[str], int]) -> bool:
+    try:
+        return given is not None and size(given) <= size(most)
+    except (ConfigError, ValueError):
+        return False
+
+
+def _groups_beyond(config: Mapping[str, str], host: Host, others: Others) -> Iterator[str]:
     """Who alters the offsets of a connector alters those of its group, which may be another connector's."""
-    key = "consumer.override.group.id"
-    group = config.get(key, "").strip()
-    other = group.removeprefix(_GROUP_PREFIX)
+    key, group = GROUP_KEY, config.get(GROUP_KEY, "").strip()
+    if not group:
+        return
     if group == host.group:
         yield f"{key} names {group}, the group of the workers"
     elif "${" in group:
         yield f"{key} refers to {group}, which may be another connector's group"
-    elif other not in (group, config.get("name")) and not edits(other):
-        yield f"{key} names {group}, the group of connector {other}"
+    else:
+        own = config.get("name") if others.name is None else others.name
+        implied = group.removeprefix(GROUP_PREFIX)
+        named = [name for name, its in others.groups().items() if its == group]
+        for other in dict.fromkeys((*([] if implied == group else [implied]), *named)):
+            if other != own and not others.edits(other):
+                yield f"{key} names {group}, the group of connector {other}"
+
+
+def _synced_groups_beyond(config: Mapping[str, str], others: Others) -> Iterator[str]:
+    """A mirror's checkpoints move groups of this cluster."""
+    switch = "sync.group.offsets.enabled"
+    if config.get("connector.class", "").strip().endswith(_CHECKPOINTS) and config.get(switch, "").strip() == "true":
+        groups = {group: name for name, group in others.groups().items() if not others.edits(name)}
+        for pattern in config.get("groups", ".*").split(","):
+            if (found := _matched(pattern.strip(), frozenset(groups))) is not None:
+                yield f"groups of {_CHECKPOINTS} match {found}, the group of connector {groups[found]} ({switch})"
+
+
+def _logins_beyond(config: Mapping[str, str], host: Host) -> Iterator[str]:
+    """Clients of connectors log in as the worker does, unless they have a login of their own."""
+    for key in config if host.has_login else ():
+        found = _ELSEWHERE.fullmatch(key)
+        own = "" if found is None else f"{found[1]}.override."
+        if found is None or config.get(f"{own}security.protocol", "").strip().upper() in _NO_LOGIN:
+            continue
+        if f"{own}sasl.jaas.config" not in config:
+            yield f"{key} sends the worker's login elsewhere: give {own}sasl.jaas.config too"
 
 
 def _mirrored(config: Mapping[str, str], own: frozenset[str]) -> str | None:

@@ -20,13 +20,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.errors import ConfigError
+from kconnect.runtime.config.slot_keys import memory_bytes
 from kconnect.runtime.rest.access.callers import ANONYMOUS, Caller
 from kconnect.runtime.rest.access.limits import Limits
 from kconnect.runtime.rest.access.needs import Role
 
 _EVERYBODY: Final = "*"
 _EVERY_CONNECTOR: Final = "*"
-_LIMITS: Final = ("classes", "files", "topics", "providers", "secrets")
+_NAMES: Final = ("classes", "files", "topics", "providers", "secrets")
+_NUMBERS: Final = ("tasks", "cores")
+_LIMITS: Final = (*_NAMES, *_NUMBERS, "memory")
 _KNOWN: Final = ("role", "users", "connectors", "records", *_LIMITS)
 _TABLE = re.compile(r"^\s*\[\[\s*grant\s*]]", re.MULTILINE)
 EXAMPLE: Final = 'It looks like: [[grant]] / role = "operator" / users = ["bob"] / connectors = ["orders-*"]'
@@ -172,7 +175,22 @@ def _grant(table: Mapping[str, Any], place: _Place) -> Grant:
     if given and role is not Role.EDITOR:
         raise place.wrong(given[0], f"{given[0]} limits the configs of an editor; {role} has no such limit")
     records = _texts(table, "records", place) if "records" in table else ()
-    return Grant(role, users, connectors, Limits(**{key: _texts(table, key, place) for key in given}), records)
+    return Grant(role, users, connectors, Limits(**{key: _limit(table, key, place) for key in given}), records)
+
+
+def _limit(table: Mapping[str, Any], key: str, place: _Place) -> Any:
+    found = table[key]
+    if key in _NUMBERS:
+        if type(found) is not int or found < 1:
+            raise place.wrong(key, f"{key} must be a number from 1, such as {key} = 4")
+        return found
+    if key != "memory":
+        return _texts(table, key, place)
+    try:
+        memory_bytes(found if isinstance(found, str) else "")
+    except ConfigError:
+        raise place.wrong(key, 'memory must be a size, such as memory = "512m"') from None
+    return found
 
 
 def _texts(table: Mapping[str, Any], key: str, place: _Place) -> tuple[str, ...]:
