@@ -314,9 +314,9 @@ def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: 
 @pytest.mark.parametrize(
     ("kind", "value", "reported"),
     [
-        ("timestamp", "'infinity'", "timestamp too large"),
-        ("date", "'-infinity'", "date too small"),
-        ("time", "'24:00'", "hour must be in 0..23"),
+        ("timestamp", "'infinity'", "odd cannot be read: DataError: column v: timestamp too large"),
+        ("date", "'-infinity'", "column v: date too small"),
+        ("time", "'24:00'", "column v: .*hour must be in 0..23"),
         ("numeric(9,2)", "'NaN'", r"Column v has a value \(Decimal\) that is not of type decimal: NaN"),
         ("int[]", "'{{1}}'", r"Column v\[\] has a value \(list\) that is not of type int32"),
     ],

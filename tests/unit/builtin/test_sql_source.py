@@ -303,6 +303,32 @@ def test_a_column_of_sqlite_that_holds_other_values_than_its_type_is_text_from_t
     assert "secret" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("kind", "first", "stored", "read"),
+    [
+        ("BLOB", "x'00ff'", "5", b"5"),
+        ("BLOB", "x'00ff'", "1000000000000", b"1000000000000"),
+        ("BLOB", "x'00ff'", "1.5", b"1.5"),
+        ("BOOLEAN", "1", "7", "7"),
+        ("BOOLEAN", "1", "0", False),
+        ("DATE", "'2026-01-02'", "'2026-01-02 03:04:05'", "2026-01-02 03:04:05"),
+        ("DATE", "'2026-01-02'", "'2026-01-02 00:00:00'", datetime.date(2026, 1, 2)),
+        ("TIME", "'03:04:05'", "'03:04:05+02:00'", "03:04:05+02:00"),
+    ],
+)
+def test_a_value_of_sqlite_that_is_only_near_its_columns_type_is_what_it_was(
+    file: Path, kind: str, first: str, stored: str, read: Any
+) -> None:
+    change(
+        file,
+        f"CREATE TABLE odd (id INTEGER PRIMARY KEY, v {kind})",
+        f"INSERT INTO odd VALUES (1, {first}), (2, {stored})",
+    )
+    with source_of(file, **IDS, table_whitelist="odd") as source:
+        found = source.poll(2)[1].value["v"]
+    assert (found, type(found)) == (read, type(read))
+
+
 def test_a_text_with_digits_in_it_is_no_number(file: Path) -> None:
     """SQLite has no type UUID, and says NUMERIC of such a column."""
     change(

@@ -120,6 +120,8 @@ def _bool(value: Any) -> bool:
         return {"1": True, "0": False, "t": True, "f": False, "true": True, "false": False}[value.lower()]
     if isinstance(value, bytes):
         return any(value)
+    if value not in (0, 1):
+        raise ValueError(f"{value} is neither 0 nor 1")
     return bool(value)
 
 
@@ -136,7 +138,10 @@ def _text(value: Any) -> str:
 
 def _date(value: Any) -> datetime.date:
     if isinstance(value, str):
-        return datetime.datetime.fromisoformat(value).date()
+        found = datetime.datetime.fromisoformat(value)
+        if found.time() != datetime.time() or found.tzinfo is not None:
+            raise ValueError(f"{value} is more than a date")
+        return found.date()
     return _moment(value).date()
 
 
@@ -148,7 +153,9 @@ def _time(value: Any) -> datetime.time:
             raise ValueError(f"{value} is not a time of day")
         return (_EPOCH + value).time()
     found = datetime.time.fromisoformat(value) if isinstance(value, str) else value
-    clock: datetime.time = found.replace(tzinfo=None)
+    if found.tzinfo is not None:
+        raise ValueError(f"{value} has a zone")
+    clock: datetime.time = found
     return clock
 
 
@@ -168,6 +175,8 @@ def _moment(value: Any) -> datetime.datetime:
 def _bytes(value: Any) -> bytes:
     if isinstance(value, str) and value.startswith("\\x"):  # an element of an array
         return bytes.fromhex(value[2:])
+    if isinstance(value, int | float):  # in a BLOB of SQLite: its text, as sqlite3_column_blob has it
+        value = str(value)
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
