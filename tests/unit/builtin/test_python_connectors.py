@@ -59,6 +59,22 @@ def tables(offset):
     yield {"x": 3}, {"page": 3}
 
 
+def one_too_many(offset):
+    if offset is None:
+        yield {"x": 0}
+        yield pa.table({"x": pa.array([1, 2**63, 3], pa.uint64())}), {"page": 1}
+
+
+def forms():
+    lists = pa.array([[[1], None], None], pa.list_view(pa.list_view(pa.int64())))
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["x", None]))
+    uuids = pa.array([bytes(16), None], pa.uuid())
+    inner = pa.StructArray.from_arrays([uuids, runs], names=["uuid", "run"])
+    json = pa.array(['{"a":1}', None], pa.json_())
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([7, None], pa.int8()))
+    yield pa.table({"list": lists, "run": runs, "uuid": uuids, "in": inner, "json": json, "flag": flags})
+
+
 def divided(task: int, tasks: int, offset):
     CALLS.append((task, tasks, offset))
     for number in range((offset or 0) + 1, 10):
@@ -198,6 +214,34 @@ def test_a_function_that_takes_an_offset_goes_on_where_it_was(own: Any) -> None:
         source.restart()
         eventually(lambda: source.poll_once() or len(own.CALLS) == 2, 5, "called again")
         assert own.CALLS == [None, 4]
+
+
+def test_a_row_of_a_table_that_no_record_can_have_is_given_up_alone(own: Any) -> None:
+    with source_of("one_too_many", errors__tolerance="all") as source:
+        assert [(record.value["x"], record.source_offset) for record in source.poll(3)] == [
+            (0, None),
+            (1, {"page": 1}),
+            (3, {"page": 1}),
+        ]
+        (letter,) = source.errant
+    assert letter.record.value == '{"x":9223372036854775808}'
+    assert "Row 2 of a table of own_connectors:one_too_many: Column x: Integer value 9223372036854775808" in str(
+        letter.error
+    )
+
+
+def test_a_table_may_have_its_values_in_any_form_of_arrow(own: Any) -> None:
+    with source_of("forms") as source:
+        first, second = (record.value for record in source.poll(2))
+    assert [first[name] for name in ("list", "run", "json", "flag")] == [[[1], None], "x", '{"a":1}', True]
+    assert (first["uuid"], first["in"]["uuid"], first["in"]["run"]) == (
+        2 * ("00000000-0000-0000-0000-000000000000",) + ("x",)
+    )
+    assert [field.schema.name for field in first.schema.fields][2:5:2] == [
+        "io.debezium.data.Uuid",
+        "io.debezium.data.Json",
+    ]
+    assert [second[name] for name in ("list", "run", "uuid", "json", "flag")] == [None] * 5
 
 
 def test_offsets_may_be_dicts_and_stand_behind_a_table(own: Any) -> None:

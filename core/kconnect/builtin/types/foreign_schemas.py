@@ -256,9 +256,12 @@ def of_arrow(kind: pa.DataType, place: str = "", *, is_loose: bool = False) -> C
         return ColumnType("timestamp" if kind.tz else "timestamp_ntz", digits=_DIGITS[kind.unit])
     if is_.is_duration(kind) and not is_loose:  # the number that it is in a file of Parquet
         return ColumnType("bigint")
-    if is_.is_dictionary(kind):
+    if is_.is_dictionary(kind) or is_.is_run_end_encoded(kind):
         return of_arrow(kind.value_type, place, is_loose=is_loose)
-    if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
+    if isinstance(kind, pa.BaseExtensionType):
+        own = _ARROW_EXTENSIONS.get(kind.extension_name)
+        return ColumnType(own) if own else of_arrow(kind.storage_type, place, is_loose=is_loose)
+    if any(getattr(is_, matches)(kind) for matches in _ARROW_LISTS):
         item = of_arrow(kind.value_type, f"{place}[]", is_loose=is_loose)
         return ColumnType("array", item=item, holds_null=is_loose or kind.value_field.nullable)
     if is_.is_map(kind):
@@ -302,6 +305,9 @@ _ARROW: Final = (
     ("is_binary_view", "binary"),
     ("is_date", "date"),
 )
+
+_ARROW_LISTS: Final = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
+_ARROW_EXTENSIONS: Final = {"arrow.uuid": "uuid", "arrow.json": "json", "arrow.bool8": "boolean"}
 
 
 def _at(place: str) -> str:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kconnect.api import DataError, Schema
 from kconnect.builtin.connectors.arrow_schemas import column_with, schema_of
 from kconnect.builtin.connectors.file_tail import LINE_END, split_lines
+from kconnect.builtin.connectors.fitting_rows import ArrowRows, FoundRows, PlainRows, fitting
 from kconnect.builtin.connectors.objects.avro_rows import AvroObject
 from kconnect.builtin.connectors.objects.csv_rows import ENCODING_SETTING, CsvRows
 from kconnect.builtin.connectors.objects.csv_text import CsvForm
-from kconnect.builtin.connectors.objects.fitting_rows import ArrowRows, FoundRows, PlainRows, fitting
 from kconnect.builtin.connectors.objects.json_rows import JsonColumns, JsonRows, parsed_exactly
 from kconnect.builtin.connectors.objects.object_formats import decompressed
 from kconnect.builtin.connectors.objects.object_text import (

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kconnect.api import DataError, RecordBatch, SourceRecord
-from kconnect.builtin.connectors.arrow_schemas import column_with, schema_of
+from kconnect.api.columns import arrow_type
+from kconnect.builtin.connectors.arrow_schemas import schema_of
+from kconnect.builtin.connectors.fitting_rows import ArrowRows, fitting
 
 _SCALAR_FIELD = "offset"
 
 
 class RecordMaker:
-    """Makes records of items. With `has_offsets` a pair is (record, offset), else it is (key, value)."""
+    """Makes records of items. With `has_offsets` a pair is (record, offset), else it is (key, value).
 
-    def __init__(self, name: str, topic: str, partition: Mapping[str, Any], *, has_offsets: bool) -> None:
+    `give_up` is called with rows of tables that no record can have, and raises or keeps them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        topic: str,
+        partition: Mapping[str, Any],
+        *,
+        has_offsets: bool,
+        give_up: Callable[[SourceRecord, DataError], None],
+    ) -> None:
         self._name, self._topic, self._partition, self._has_offsets = name, topic, partition, has_offsets
+        self._give_up = give_up
 
     def record(self, item: Any) -> SourceRecord:
         """One item as a record. Errors: DataError for a tuple that is no pair, and an offset that cannot be kept."""
@@ -30,27 +44,36 @@ class RecordMaker:
         partition = self._partition if offset is not None else None
         return SourceRecord(partition, offset, self._topic, plain(value), key=plain(key))
 
-    def batch(self, item: Any) -> RecordBatch | None:
-        """The item as a batch if it is one, or an Arrow table, also in a pair with its offset; else None."""
+    def has_columns(self, item: Any) -> bool:
+        """Whether the item is a batch or an Arrow table, also in a pair with its offset."""
+        return is_columns(item) or self._is_pair_of_columns(item)
+
+    def batch(self, item: Any) -> RecordBatch:
+        """The batch of an item that has columns. Errors: DataError; those of `give_up`."""
         offset = None
-        if self._has_offsets and isinstance(item, tuple) and len(item) == 2 and is_columns(item[0]):
+        if self._is_pair_of_columns(item):
             item, offset = item[0], self._offset(item[1])
-        if isinstance(item, RecordBatch):
-            return item
-        return self._batch_of_table(item, offset) if is_columns(item) else None
+        return item if isinstance(item, RecordBatch) else self._batch_of_table(item, offset)
+
+    def _is_pair_of_columns(self, item: Any) -> bool:
+        return self._has_offsets and isinstance(item, tuple) and len(item) == 2 and is_columns(item[0])
 
     def _batch_of_table(self, table: Any, offset: Mapping[str, Any] | None) -> RecordBatch:
         import pyarrow as pa
 
         whole = table.combine_chunks().to_batches() if isinstance(table, pa.Table) else [table]
         rows = whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
-        schema, count = schema_of(rows.schema), len(rows)
-        offsets = {name: pa.array([value] * count) for name, value in (offset or {}).items()}
+        schema, found = schema_of(rows.schema), ArrowRows(rows)
+        made, partition = fitting(found, schema), self._partition if offset else None
+        for row, error in made.misfits:
+            record = SourceRecord(partition, offset, self._topic, found.text(row))
+            self._give_up(record, DataError(f"Row {row + 1} of a table of {self._name}: {error}"))
+        offsets = {name: pa.array([value] * len(made.rows)) for name, value in (offset or {}).items()}
         return RecordBatch(
             self._topic,
-            value=column_with(schema, rows),
+            value=pa.nulls(0, arrow_type(schema)) if made.column is None else made.column,
             value_schema=schema,
-            source_partition=self._partition if offset else None,
+            source_partition=partition,
             source_offsets=offsets if offset else None,
         )
 

@@ -134,7 +134,13 @@ class PythonSourceTask(SourceTask):
         self._number, self._tasks = int(props.get(_TASK, "0")), int(props.get(_TASKS, "1"))
         if function.takes("task"):
             self._partition["task"] = self._number
-        self._maker = RecordMaker(function.name, config["topic"], self._partition, has_offsets=function.takes("offset"))
+        self._maker = RecordMaker(
+            function.name,
+            config["topic"],
+            self._partition,
+            has_offsets=function.takes("offset"),
+            give_up=self.context.report_errant,
+        )
         self._offset = self.context.offset_storage_reader().offset(self._partition)
         self._interval_s: float | None = None
         if config["poll.interval.ms"] >= 0:
@@ -187,11 +193,10 @@ class PythonSourceTask(SourceTask):
         """The waiting items up to the first that is columns, or that one."""
         records: list[SourceRecord] = []
         while self._waiting:
-            batch = self._maker.batch(self._waiting[0])
-            if batch is not None:
+            if self._maker.has_columns(self._waiting[0]):
                 if records:
                     break
-                self._waiting.popleft()
+                batch = self._maker.batch(self._waiting.popleft())
                 if not len(batch):
                     continue
                 if batch.source_offsets:
