@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +32,9 @@ T = TypeVar("T")
 
 # A rebalance of a quiet cluster takes 3 to 5 s
 _RETRY_S = 10.0
+
+# As Java's workers and ours say it
+_NO_CONNECTOR = re.compile(r"^(?:Unknown connector:?|Connector|.* connector) (\S+)(?: not found\.?)?$")
 
 WAIT_VARIABLE = "KCONNECT_REQUEST_TIMEOUT"
 
@@ -355,21 +359,31 @@ class CliSession:
             return action(name)
         except NotFoundError as err:
             if err.hint is None:
-                err.hint = self._other_names(name)
+                err.hint = self.other_names(name)
             raise
         except ConnectError as err:
             if type(err) is not ConnectError or name in self.reader.connectors():
                 raise
-            raise NotFoundError(f"Unknown connector {name}", hint=self._other_names(name)) from err
+            raise NotFoundError(f"Unknown connector {name}", hint=self.other_names(name)) from err
+
+    def suggest(self, error: ConnectError) -> None:
+        """Give an error of a connector that is not there, and says no more, the names of those that are."""
+        found = _NO_CONNECTOR.search(str(error))
+        if found is not None and error.hint is None and isinstance(error, NotFoundError):
+            error.hint = self.other_names(found[1])
 
     def known(self, name: str, found: Mapping[str, T]) -> T:
         """What was found under a name. Errors: NotFoundError that lists existing names."""
         if name not in found:
-            raise NotFoundError(f"Unknown connector {name}", hint=self._other_names(name, list(found)))
+            raise NotFoundError(f"Unknown connector {name}", hint=self.other_names(name, list(found)))
         return found[name]
 
-    def _other_names(self, name: str, names: Sequence[str] | None = None) -> str | None:
-        names = self.reader.connectors() if names is None else names
+    def other_names(self, name: str, names: Sequence[str] | None = None) -> str | None:
+        """A hint for a name that no connector has: those that there are. None if one has it, or they are not known."""
+        try:
+            names = self.reader.connectors() if names is None else names
+        except ConnectError:
+            return None
         if name in names:
             return None
         if not names:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, NotFoundError
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.shared import takes
@@ -81,7 +81,7 @@ def logs(
 
 
 def _none_found(session: CliSession, name: str | None) -> str:
-    """Why there is nothing to show: a name may be misspelt, or of a connector that was deleted."""
+    """Why there is nothing to show. Errors: NotFoundError for a name that may be misspelt."""
     kept = "a worker keeps its last 10,000 lines"
     if name is None:
         return f"No such lines: {kept}."
@@ -89,7 +89,11 @@ def _none_found(session: CliSession, name: str | None) -> str:
         exists = name in session.reader.connectors()
     except ConnectError:  # a listener for /admin alone
         exists = True
-    return f"No lines about {name}: {kept}." if exists else f"No lines about {name}, and no connector of that name."
+    if exists:
+        return f"No lines about {name}: {kept}."
+    raise NotFoundError(
+        f"There are no lines about {name}, and no connector of that name", hint=session.other_names(name)
+    )
 
 
 def _workers(session: CliSession) -> list[str]:

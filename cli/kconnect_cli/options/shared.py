@@ -103,6 +103,7 @@ def takes(*shared: type[SharedOptions]) -> type[TyperCommand]:
                 return super().invoke(ctx)
             except ConnectError as err:
                 said = str(err)
+                session.suggest(err)
                 raise
             finally:
                 session.tell_outage(said)

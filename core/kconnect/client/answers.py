@@ -7,7 +7,7 @@ with a hundred thousand lines: one regular expression picks those that are wante
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from kconnect.model import (
@@ -33,6 +33,18 @@ def as_object(body: Json) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise TypeError("no object")
     return body
+
+
+def having(*keys: str) -> Callable[[Json], dict[str, Any]]:
+    """Parses an object that has these keys: another service answers with JSON too."""
+
+    def parse(body: Json) -> dict[str, Any]:
+        found = as_object(body)
+        for key in keys:
+            found[key]
+        return found
+
+    return parse
 
 
 def as_list(body: Json) -> list[Any]:

@@ -22,6 +22,7 @@ from kconnect.client.answers import (
     as_statuses,
     as_task_infos,
     as_task_state,
+    having,
     samples_of,
 )
 from kconnect.client.exchange import Exchange
@@ -107,7 +108,7 @@ class ConnectClient:
 
     def server_info(self) -> dict[str, Any]:
         """`GET /`: version, commit, kafka_cluster_id."""
-        return self._exchange.read("GET", "/", as_object)
+        return self._exchange.read("GET", "/", having("version"))
 
     def webhooks(self) -> list[dict[str, Any]]:
         """`GET /admin/webhooks`: whether the worker's webhooks are delivered; none of Java's workers has it."""
@@ -302,19 +303,19 @@ class ConnectClient:
         visible}}, ..].
         """
         return self._exchange.read(
-            "PUT", f"/connector-plugins/{_segment(plugin)}/config/validate", as_object, dict(config)
+            "PUT", f"/connector-plugins/{_segment(plugin)}/config/validate", having("configs"), dict(config)
         )
 
     def cluster(self) -> dict[str, Any]:
         """The workers' group as the broker knows it; NotFoundError from a worker that does not ask, such as Java's."""
-        return self._exchange.read("GET", "/admin/cluster", as_object)
+        return self._exchange.read("GET", "/admin/cluster", having("members"))
 
     def doctor(self) -> dict[str, Any]:
         """What is wrong with the cluster's topics, which the worker reads; NotFoundError from Java's workers.
 
         Shape: that of `connect topics doctor -o json`.
         """
-        return self._exchange.read("GET", "/admin/doctor", as_object)
+        return self._exchange.read("GET", "/admin/doctor", having("findings"))
 
     def records(self, topic: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """Records of a topic that the worker reads and decodes; NotFoundError from Java's workers.
@@ -322,12 +323,14 @@ class ConnectClient:
         `query`: the parameters of `/admin/topics/{topic}/records`. Shape: records, notes, positions, untested,
         first_untested.
         """
-        return self._exchange.read("GET", f"/admin/topics/{_segment(topic)}/records?{urlencode(query)}", as_object)
+        return self._exchange.read(
+            "GET", f"/admin/topics/{_segment(topic)}/records?{urlencode(query)}", having("records")
+        )
 
     def dead_letters(self, name: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """Dead letters of a connector that the worker reads. Shape: summary, notes; or topic, letters, more, notes."""
         path = f"{_admin_letters(name)}/letters?{urlencode(query)}"
-        return self._exchange.read("GET", path, as_object)
+        return self._exchange.read("GET", path, having("notes"))
 
     def replay(
         self, name: str, query: Sequence[tuple[str, str]], how: Mapping[str, Any], *, plan: bool = False
@@ -352,7 +355,7 @@ class ConnectClient:
         Shape: time_ms, kind, action, user, from, place; of offsets `offsets`, of a config `before` and `after`, masked.
         """
         try:
-            body = self._exchange.read("GET", f"/admin{_path(name, 'changes')}", as_object)
+            body = self._exchange.read("GET", f"/admin{_path(name, 'changes')}", having("topic", "changes"))
         except NoRouteError:  # Java's, and where none is kept
             return None
         return None if body["topic"] is None else as_objects(body["changes"])
@@ -393,7 +396,7 @@ class ConnectClient:
         ..}]; with `cluster` also silent: the workers that gave none.
         """
         given = {key: str(value) for key, value in query.items() if value is not None}
-        return self._exchange.read("GET", f"/admin/logs?{urlencode(given)}", as_object)
+        return self._exchange.read("GET", f"/admin/logs?{urlencode(given)}", having("lines"))
 
     def metrics(self, names: Collection[str]) -> list[Sample]:
         """Samples of these metrics of this worker's tasks; NotFoundError from a worker without them, such as Java's."""

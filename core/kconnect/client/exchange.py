@@ -81,7 +81,9 @@ class Exchange:
 
     def do(self, method: str, path: str, if_match: str | None = None) -> None:
         """A request whose answer only confirms it."""
-        self._sent(method, path, None, if_match=if_match)
+        request, response = self._sent(method, path, None, if_match=if_match)
+        if response.body.strip():  # Connect confirms without a word; a page of something else confirms nothing
+            raise _foreign(self._url_of(), str(request), response)
 
     def read_if_any(self, method: str, path: str, parse: Callable[[Any], T], body: object = None) -> T | None:
         """Works as `read`; None for an answer without content."""
@@ -161,6 +163,11 @@ def refusal(url: str, user: str | None, request: str, response: Response) -> Con
 
 def _foreign(url: str, request: str, response: Response) -> ConnectError:
     """An answer that is not Connect's."""
+    if response.status in _GATEWAY:
+        return UnreachableError(
+            f"{url} answered {request} with {response.status}, as a proxy does whose worker does not answer",
+            hint="Look whether the worker runs, and ask it without the proxy: --url.",
+        )
     return ConnectError(
         f"{url} answered {request} with {response.status} and something that Kafka Connect does not say",
         hint="Is that the URL of a Kafka Connect worker?",
@@ -177,6 +184,7 @@ def _retry_after_s(response: Response) -> float | None:
     return None if response.status != 429 else response.retry_after_s or 1.0
 
 
+_GATEWAY: Final = (502, 503, 504)
 NO_ROUTE: Final = "HTTP 404 Not Found"
 """What Jersey says of a path that nothing serves, and our workers too."""
 _KIND_OF: dict[int, type[ConnectError]] = {

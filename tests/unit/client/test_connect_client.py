@@ -149,7 +149,7 @@ def test_every_endpoint_has_its_method_and_path():
         (lambda c: c.reset_topics("c"), None, "PUT", "/connectors/c/topics/reset"),
         (lambda c: c.plugin_config("a$B"), [{}], "GET", "/connector-plugins/a%24B/config"),
         (lambda c: c.plugin_config("p", "4.3"), [{}], "GET", "/connector-plugins/p/config?version=4.3"),
-        (lambda c: c.validate("p", {}), {"error_count": 0}, "PUT", "/connector-plugins/p/config/validate"),
+        (lambda c: c.validate("p", {}), {"configs": []}, "PUT", "/connector-plugins/p/config/validate"),
         (lambda c: c.loggers(), {"root": {"level": "INFO"}}, "GET", "/admin/loggers"),
         (lambda c: c.logger("a.b"), {"level": "INFO"}, "GET", "/admin/loggers/a.b"),
         (lambda c: c.set_logger("a", "DEBUG"), ["a", "a.b"], "PUT", "/admin/loggers/a"),
@@ -184,6 +184,26 @@ def test_errors_keep_the_workers_message(status, message, kind):
     with pytest.raises(ConnectError) as caught:
         client.delete_connector("c")
     assert (type(caught.value), str(caught.value)) == (kind, message)
+
+
+def test_a_page_that_is_not_connects_confirms_nothing():
+    client, _ = client_of(Response(200, b"<html>It works!</html>"))
+    for change in (client.pause_connector, client.delete_connector, client.restart_connector):
+        with pytest.raises(ConnectError, match="something that Kafka Connect does not say"):
+            change("c")
+
+
+@pytest.mark.parametrize("ask", ["server_info", "cluster", "doctor", "logs"])
+def test_json_of_another_service_is_not_taken_for_an_answer(ask):
+    client, _ = client_of(ok({"hello": "world"}))
+    with pytest.raises(ConnectError, match="something that Kafka Connect does not say"):
+        getattr(client, ask)()
+
+
+def test_a_proxy_whose_worker_is_gone_is_reported_as_one():
+    client, _ = client_of(Response(502, b"<html>Bad Gateway</html>"))
+    with pytest.raises(UnreachableError, match="502, as a proxy does whose worker does not answer"):
+        client.connectors()
 
 
 def test_a_change_that_a_worker_refuses_while_kafka_is_away_is_reported_as_unreachable():

@@ -329,3 +329,5 @@ def history(ctx: typer.Context, name: Name) -> None:
     write_rows(rows, _CHANGES, session.output, name="time")
     if not entries:
         session.say(f"No change of {name}'s offsets is known.")
+        if hint := session.other_names(name):
+            session.say(f"There is no connector of that name. {hint}")

@@ -45,7 +45,7 @@ def list_workers(call: Call[ClusterView]) -> Answer:
     Java's answer `/` and know no `/admin/slots`; an older one of ours may not, either.
     """
     rebalances = own_rebalances(call)
-    own, runs = call.herder.worker_id, _runs(call)
+    own, runs = _own_id(call), _runs(call)
     others = _others(call, runs)
     slots, reported, sparks, roots = _ask_at_once(
         call, others, "/admin/slots", "/admin/rebalances", "/admin/spark", "/"
@@ -108,7 +108,12 @@ def _others(call: Call[ClusterView], runs: Mapping[str, object]) -> set[str]:
             )
             last = next((body[-1] for body in led.values() if body), last)
         found |= {urlsplit(url).netloc for url in last["members"]}
-    return found - {"", call.herder.worker_id}
+    return found - {"", _own_id(call)}
+
+
+def _own_id(call: Call[ClusterView]) -> str:
+    """Gives this worker's id; while it starts, where it was asked."""
+    return call.herder.worker_id or urlsplit(call.base_url).netloc
 
 
 def _runs(call: Call[ClusterView]) -> Mapping[str, tuple[list[str], list[str]]]:

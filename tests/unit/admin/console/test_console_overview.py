@@ -263,7 +263,7 @@ def test_an_outage_that_is_over_is_not_reported_by_a_client_that_was_kept_since(
 
     class Worker:
         def send(self, request):
-            return Response(200, b"{}", dict(reported))
+            return Response(200, b'{"version": "4.3.0"}', dict(reported))
 
         def close(self):
             pass

@@ -61,3 +61,11 @@ def test_a_paused_task_has_one(rest, herder):
 
 def test_a_worker_lists_those_of_its_own_tasks(rest):
     assert rest.ask("GET", "/conditions").json == [{"connector": "src", "task": 0, "condition": RETRYING.to_json()}]
+
+
+def test_a_worker_that_starts_is_listed_where_it_was_asked():
+    """Its id is known once it has joined; without it the list has a worker without a name."""
+    caller = RestCaller(MemoryHerder(worker_id=""))
+    (only,) = caller.ask("GET", "/admin/workers").json
+    caller.close()
+    assert only["worker"] == "worker:8083"
