@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
@@ -234,15 +234,24 @@ def _usage(session: CliSession, err: TyperException) -> int:
         return err.exit_code
     typer.secho(message, fg="red", err=True)
     ctx: typer.Context | None = getattr(err, "ctx", None)
-    if ctx is not None and "unexpected extra argument" in message:
-        from kconnect_cli.options.suggest import hint_of_extra
-
-        if (hint := hint_of_extra(ctx.command_path, ctx.params)) is not None:
-            session.say(f"Hint: {hint}")
-            return err.exit_code
-    shows = "lists the commands" if ctx and hasattr(ctx.command, "commands") else "shows its options"
-    session.say(f"Hint: {ctx.command_path if ctx else 'connect'} --help {shows}.")
+    hint = None if ctx is None else _meant(ctx, message, getattr(err, "option_name", None))
+    if hint is None:
+        shows = "lists the commands" if ctx and hasattr(ctx.command, "commands") else "shows its options"
+        hint = f"{ctx.command_path if ctx else 'connect'} --help {shows}."
+    session.say(f"Hint: {hint}")
     return err.exit_code
+
+
+def _meant(ctx: typer.Context, message: str, option: str | None) -> str | None:
+    from kconnect_cli.options.suggest import hint_of_extra, hint_of_option
+
+    if "unexpected extra argument" in message:
+        return hint_of_extra(ctx.command_path, ctx.params)
+    commands: Mapping[str, Any] = getattr(ctx.command, "commands", {})
+    if option is None or not commands:
+        return None
+    takers = [name for name, made in commands.items() if any(option in each.opts for each in made.params)]
+    return hint_of_option(ctx.command_path, option, takers)
 
 
 def _reader_gone() -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TypeAlias
 
@@ -111,6 +111,17 @@ def hint_of_extra(command: str, params: Mapping[str, object]) -> str | None:
     if any(str(value).lower() in _KINDS for value in params.values() if isinstance(value, str)):
         return f"{command} takes no kind of thing, only the connector's name: {command} NAME."
     return _TAKES_NO_NAME.get(command)
+
+
+def hint_of_option(group: str, option: str, takers: Collection[str]) -> str | None:
+    """What is meant by an option before the command of a group that takes it. None where no command does, or many.
+
+    `takers`: the commands of the group that take the option.
+    """
+    if not 0 < len(takers) <= _MOST:
+        return None
+    *others, last = (f"{group} {taker}" for taker in takers)
+    return f"{', '.join(others)} and {last} take {option}." if others else f"{last} takes {option}."
 
 
 def _in_group(place: Path, word: str, known: Sequence[Path]) -> list[Path]:

@@ -319,6 +319,12 @@ def test_a_wrong_command_line_is_code_2_with_a_hint(connect, args, said):
     assert "--help shows its options." in err or "--help lists the commands." in err
 
 
+def test_an_option_before_the_command_that_takes_it_is_code_2_and_names_the_command(connect):
+    code, out, err = connect("connectors", "--only-failed", "restart", "a")
+    assert (code, out) == (2, "")
+    assert err == "No such option: --only-failed\nHint: connect connectors restart takes --only-failed.\n"
+
+
 def test_a_trial_takes_times_as_other_commands_do(connect):
     code, out, err = connect("try", "x", "--timeout", "soon")
     assert (code, out, err) == (2, "", "--timeout soon is not a duration\nHint: Examples: 500ms, 60s, 2m, 1h, 7d.\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect_cli.options.suggest import hint_of_extra, likely_commands
+from kconnect_cli.options.suggest import hint_of_extra, hint_of_option, likely_commands
 
 COMMANDS = [
     tuple(line.split())
@@ -102,3 +102,13 @@ def test_a_kind_before_the_name_as_of_kubectl_is_one_word_too_many():
     assert hint == "connect describe takes no kind of thing, only the connector's name: connect describe NAME."
     assert "connect connectors status NAME" in str(hint_of_extra("connect status", {}))
     assert hint_of_extra("connect describe", {"name": "orders"}) is None
+
+
+def test_an_option_before_the_command_of_a_group_names_the_commands_that_take_it():
+    assert hint_of_option("connect broker", "--port", ["start"]) == "connect broker start takes --port."
+    assert (
+        hint_of_option("connect topics", "--timeout", ["import", "doctor"])
+        == "connect topics import and connect topics doctor take --timeout."
+    )
+    assert hint_of_option("connect", "--nope", []) is None
+    assert hint_of_option("connect", "-o", ["a", "b", "c", "d"]) is None
