@@ -286,6 +286,20 @@ class TaskInfo:
         return {"id": self.id.to_json(), "config": dict(self.config)}
 
 
+class Unstorable(str):
+    """The text of a value in a source's partition or offset that Connect cannot store, as a date of Java's.
+
+    Whoever commits it is refused with `reason`; until then it is a value like others.
+    """
+
+    reason: str
+
+    def __new__(cls, text: str, reason: str) -> Unstorable:
+        made = super().__new__(cls, text)
+        made.reason = reason
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectorOffset:
     """The position of a connector in one of its partitions; offset None requests a reset. Source: ConnectorOffset."""

@@ -17,8 +17,9 @@ _SERVICES = {
         "kit.TestPlugins$Misbehaves",
         "kit.TestPlugins$Counted",
         "kit.Beans",
+        "kit.Guarded",
     ),
-    "org.apache.kafka.connect.transforms.predicates.Predicate": ("kit.TestPlugins$Ends",),
+    "org.apache.kafka.connect.transforms.predicates.Predicate": ("kit.TestPlugins$Ends", "kit.Guarded$Guard"),
     "org.apache.kafka.connect.source.SourceConnector": (
         "kit.TestPlugins$Numbers",
         "kit.TestPlugins$Shapes",

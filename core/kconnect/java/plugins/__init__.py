@@ -21,7 +21,7 @@ from kconnect.java.plugins.java_error import java_error
 from kconnect.java.plugins.manifests import DiscoveryCheck
 from kconnect.java.plugins.preparation import Preparation
 from kconnect.java.plugins.sink_task import JavaSinkTask, RawRun, SinkFailure
-from kconnect.java.plugins.source_task import JavaSourceTask, PolledRuns
+from kconnect.java.plugins.source_task import JavaSourceTask, Misfit, PolledRuns
 
 __all__ = [
     "Deferrable",
@@ -38,6 +38,7 @@ __all__ = [
     "JavaSinkTask",
     "JavaSourceTask",
     "JavaStep",
+    "Misfit",
     "PolledRuns",
     "Preparation",
     "RawRun",

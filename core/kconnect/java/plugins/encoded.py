@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.java.plugins.wire_format import NO_TIME
+from kconnect.model import Unstorable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,7 +162,7 @@ def encoded_poll(block: BlockReader, head: Mapping[str, Any], task: EncodingTask
     failure = head.get("failure")
     return EncodedPoll(
         made,
-        [(partition, offset) for partition, offset in head["positions"]],
+        [(storable(partition) or {}, storable(offset)) for partition, offset in head["positions"]],
         # Behind the end of a transaction the same poll goes on
         int(head["polled"]) if int(head["from"]) == 0 else 0,
         int(head["to"]) - int(head["from"]),
@@ -173,6 +174,16 @@ def encoded_poll(block: BlockReader, head: Mapping[str, Any], task: EncodingTask
             failure["row"], failure["stage"], failure["class"], failure["error"], failure["place"] or ""
         ),
     )
+
+
+def storable(reported: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A source partition or offset as Java's Offsets.json tells it: what cannot be stored is marked."""
+    if reported is None or not any(isinstance(value, dict) for value in reported.values()):
+        return reported
+    return {
+        name: Unstorable(value["text"], value["unstorable"]) if isinstance(value, dict) else value
+        for name, value in reported.items()
+    }
 
 
 def _times(times: Any) -> list[int | None] | None:

@@ -25,6 +25,7 @@ from kconnect.errors import DataError
 from kconnect.java.compat.json_reader import JsonReader
 from kconnect.java.compat.json_writer import JsonWriter
 from kconnect.java.plugins.blocks import BlockReader, BlockWriter
+from kconnect.java.plugins.encoded import storable
 from kconnect.java.plugins.few_rows import write_rows
 from kconnect.java.plugins.wire_format import NO_TIME
 
@@ -188,10 +189,24 @@ class Run:
         self.times = block.longs(self.rows)
         self.key = read_values(block, head["key"], self.rows, by_rows=by_rows)
         self.value = read_values(block, head["value"], self.rows, by_rows=by_rows)
+        self.misfit: Mapping[str, Any] | None = head.get("misfit")
+        """What is wrong with its record, which is alone in it: values that are not of its schemas are texts."""
+
+    @property
+    def source_partition(self) -> Mapping[str, Any] | None:
+        found = self.head["source_partition"]
+        return storable(found) if self.head.get("unstorable") else found
+
+    @property
+    def source_offsets(self) -> list[Any]:
+        """Mappings, or None; one a row."""
+        found = self.head["source_offsets"]
+        return [storable(offset) for offset in found] if self.head.get("unstorable") else found
 
     @property
     def topic(self) -> str:
-        return str(self.head["topic"])
+        """Empty where Java gave the record none, which no producer takes."""
+        return str(self.head["topic"] or "")
 
     @property
     def partition(self) -> int | None:
@@ -233,9 +248,9 @@ class Run:
 
 def source_batch(run: Run) -> RecordBatch | None:
     """What a source polled, as a batch; None when values have no columns or offsets differ in their fields."""
-    if not run.is_columnar:
+    if not run.is_columnar or run.head.get("unstorable"):
         return None
-    offsets = run.head["source_offsets"]
+    offsets = run.source_offsets
     fields = list(offsets[0]) if offsets[0] is not None else None
     if fields is None or any(offset is None or list(offset) != fields for offset in offsets):
         return None
@@ -254,7 +269,7 @@ def source_batch(run: Run) -> RecordBatch | None:
         value=run.value.column,
         timestamp=run.timestamps(),
         headers=run.headers(),
-        source_partition=run.head["source_partition"],
+        source_partition=run.source_partition,
         source_offsets=columns,
         length=run.rows,
     )
@@ -262,9 +277,10 @@ def source_batch(run: Run) -> RecordBatch | None:
 
 def source_records(run: Run) -> list[SourceRecord]:
     """What a source polled, as records."""
+    partition = run.source_partition
     return [
         SourceRecord(
-            run.head["source_partition"],
+            partition,
             offset,
             run.topic,
             value,
@@ -275,7 +291,7 @@ def source_records(run: Run) -> list[SourceRecord]:
             timestamp=time,
             headers=headers,
         )
-        for (key, value, time, headers), offset in zip(run.records(), run.head["source_offsets"], strict=True)
+        for (key, value, time, headers), offset in zip(run.records(), run.source_offsets, strict=True)
     ]
 
 

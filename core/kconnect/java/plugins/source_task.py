@@ -14,7 +14,7 @@ from kconnect.java.plugins.connection import JavaConnection
 from kconnect.java.plugins.descriptions import version_of
 from kconnect.java.plugins.encoded import EncodedPoll, JavaChain, encoded_poll
 from kconnect.java.plugins.hosting import Hosted
-from kconnect.java.plugins.java_error import JavaHostDiedError
+from kconnect.java.plugins.java_error import JavaHostDiedError, java_error
 from kconnect.java.plugins.plugin_metrics import JavaMetrics
 
 if TYPE_CHECKING:
@@ -24,13 +24,24 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Misfit:
+    """A record with a value that is not of its schema: no column can have it. Values that do not fit are texts here."""
+
+    record: SourceRecord
+    error: ConnectError
+
+    def __len__(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
 class PolledRuns:
     """What one poll gave where its records differ in topic, schemas or source partition, in order.
 
     One offset may be that of records in several runs: none is committed before all runs are sent.
     """
 
-    runs: Sequence[RecordBatch | list[SourceRecord]]
+    runs: Sequence[RecordBatch | list[SourceRecord] | Misfit]
 
     def __len__(self) -> int:
         return sum(len(run) for run in self.runs)
@@ -175,15 +186,35 @@ class JavaSourceTask(Hosted, SourceTask):
         return self._next_part()
 
     def _joined(self, part: Sequence[tuple[Run, int]]) -> PolledRuns | RecordBatch | list[SourceRecord]:
-        """Runs that are delivered together, each with the number of its first record."""
+        """Runs that are delivered together, each with the number of its first record.
+
+        Errors: that of a record which does not fit its schema where nobody takes runs, unless errors.tolerance=all.
+        """
         from kconnect.java.plugins.runs import source_batch, source_records
 
+        if any(run.misfit is not None for run, _ in part):
+            if self._gives_runs:
+                return PolledRuns([self._form(run, number) for run, number in part])
+            for run, _ in part:
+                if run.misfit is not None:
+                    self.context.report_errant(source_records(run)[0], java_error(run.misfit, self.folder))
+            part = [(run, number) for run, number in part if run.misfit is None]
         if self._wants_each:
             return [record for run, number in part for record in self._numbered(source_records(run), number)]
         if len(part) > 1 and not self._gives_runs:
             return [record for run, _ in part for record in source_records(run)]
         runs = [source_batch(run) or source_records(run) for run, _ in part]
         return runs[0] if len(runs) == 1 else PolledRuns(runs)
+
+    def _form(self, run: Run, number: int) -> RecordBatch | list[SourceRecord] | Misfit:
+        from kconnect.java.plugins.runs import source_batch, source_records
+
+        if run.misfit is not None:
+            (record,) = self._numbered(source_records(run), number) if self._wants_each else source_records(run)
+            return Misfit(record, java_error(run.misfit, self.folder))
+        if self._wants_each:
+            return self._numbered(source_records(run), number)
+        return source_batch(run) or source_records(run)
 
     def _next_part(self) -> PolledRuns | RecordBatch | list[SourceRecord]:
         given, commits = self._ready.popleft()

@@ -21,6 +21,7 @@ from kconnect.java.plugins import (
     JavaPart,
     JavaSinkTask,
     JavaStep,
+    Misfit,
     PolledRuns,
     RawRun,
     SinkFailure,
@@ -37,6 +38,7 @@ from kconnect.runtime.pipeline.inflight import SourcePosition
 from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
 from kconnect.runtime.pipeline.plugin_parts import connector_of
 from kconnect.runtime.pipeline.polled import Polled, PolledPart, ReadyUnit, SourceConversion, polled_by
+from kconnect.runtime.pipeline.polled_lists import positions_of
 from kconnect.runtime.pipeline.put_queue import PutBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
@@ -291,17 +293,44 @@ class JavaPolls:
         if isinstance(given, EncodedPoll):
             return _EncodedByJava(given, self._policy)
         if isinstance(given, PolledRuns):
-            return _Runs(task, given)
+            return _Runs(task, given, self._policy)
         return polled_by(task, given)
 
 
 class _Runs:
     """Records in several forms. Implements Polled."""
 
-    def __init__(self, task: SourceTask, polled: PolledRuns) -> None:
+    def __init__(self, task: SourceTask, polled: PolledRuns, policy: FailurePolicy) -> None:
         self.size = len(polled)
-        runs = [polled_by(task, run) for run in polled.runs]
+        runs = [_Misfit(run, policy) if isinstance(run, Misfit) else polled_by(task, run) for run in polled.runs]
         self.parts: Sequence[PolledPart] = [part for run in runs if run is not None for part in run.parts]
+
+
+class _Misfit:
+    """A record that cannot cross as it is, to be settled by our policy. Implements Polled and PolledPart."""
+
+    makes_records: Final = True
+    size: Final = 1
+
+    def __init__(self, misfit: Misfit, policy: FailurePolicy) -> None:
+        self._misfit = misfit
+        self._policy = policy
+
+    @property
+    def parts(self) -> Sequence[PolledPart]:
+        return (self,)
+
+    def records(self) -> Sequence[SourceRecord]:
+        return ()
+
+    def units(self, conversion: SourceConversion) -> Iterator[ReadyUnit]:
+        record, error = self._misfit.record, self._misfit.error
+        self._policy.on_failure(StageError(Stage.TASK_POLL, type(conversion.task), record, error), self._again)
+        tokens = (record,) if conversion.wants_each else None
+        yield ReadyUnit(positions_of([record]), 1, 0, (), (), (None,), tokens)
+
+    def _again(self) -> None:
+        raise self._misfit.error
 
 
 class _EncodedByJava:

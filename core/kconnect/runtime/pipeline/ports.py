@@ -244,7 +244,8 @@ class TaskControl:
         if not self._tracks_topics:
             return
         for topic in topics:
-            if topic not in self._reported_topics and not self._cancelled:
+            # A record without topic, or with something else as its topic, is refused by the producer
+            if isinstance(topic, str) and topic and topic not in self._reported_topics and not self._cancelled:
                 self._reported_topics.add(topic)
                 self._ports.topic_used(self.spec.id, topic)
 

@@ -229,7 +229,7 @@ class SinkLoop:
             if not self._give(batch, calls=calls):
                 return False
         except RetriableError as error:
-            queue.retry_at(self._now_s() + self._retries.failed(error, self._context.take_timeout_s()))
+            queue.retry_at(self._now_s() + self._retries.failed(error, self._retry_in_s()))
             return False
         except ErrantRecordsError as error:
             return self._leave_out(error, batch)
@@ -238,6 +238,11 @@ class SinkLoop:
         self._offsets.put_done(batch.after)
         self._end_retries()
         return True
+
+    def _retry_in_s(self) -> float | None:
+        """The wait that the task asked for, at most that between commits, as in Java; None: it asked for none."""
+        asked_s = self._context.take_timeout_s()
+        return None if asked_s is None else min(asked_s, self._parts.commit_times.interval_s)
 
     def _settle(self) -> None:
         """Wait for what Java puts meanwhile: nothing is committed, rewound or given away before that is known."""

@@ -14,6 +14,7 @@ from kconnect.runtime.pipeline.commit_troubles import CommitTroubles
 from kconnect.runtime.pipeline.inflight import InFlight, PartitionKey, partition_key
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts, Ticket
+from kconnect.runtime.storage.offset_topic import check_format
 
 log = logging.getLogger(__name__)
 
@@ -141,6 +142,11 @@ class SourceOffsetCommitter:
             if not self._uncommitted:
                 self._committed.set()
                 return True
+            for (
+                offset
+            ) in self._uncommitted.values():  # what Java cannot store is a plain text once it has crossed the link
+                check_format(offset.partition)
+                check_format(offset.offset)
             began_s = time.monotonic()
             self._control.health.commit_began(began_s)
             self._ports.offsets.commit(self._control.spec.id.connector, list(self._uncommitted.values()))

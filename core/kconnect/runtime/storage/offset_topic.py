@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kconnect.errors import DataError
 from kconnect.java.compat.jackson import jackson_text
+from kconnect.model import Unstorable
 
 _DECODER: Final = json.JSONDecoder()
 
@@ -92,6 +93,8 @@ def check_format(data: Mapping[str, Any] | None) -> None:
     for name, value in data.items():
         if not isinstance(name, str):
             raise DataError("Offsets may only use String keys")
+        if isinstance(value, Unstorable):
+            raise DataError(value.reason)
         if value is None or isinstance(value, str | bool | int | float | bytes | bytearray):
             continue
         kind = "MAP" if isinstance(value, Mapping) else "ARRAY" if isinstance(value, list | tuple) else str(type(value))

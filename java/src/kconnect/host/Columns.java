@@ -46,6 +46,17 @@ final class Columns {
         return fits(schema, values) ? new Columns("columns", schema, values) : new Columns("json", schema, PlainJson.texts(schema, values));
     }
 
+    /** A value for who reads of its record: as text where it does not fit. */
+    static Columns shown(Schema schema, Object value) {
+        try {
+            Columns made = of(schema, new Object[] {value});
+            made.write(new Out());
+            return made;
+        } catch (RuntimeException e) {
+            return of(null, new Object[] {Misfit.text(value)});
+        }
+    }
+
     Map<String, Object> head() {
         return Json.map("kind", kind, "schema", Schemas.text(schema));
     }
@@ -114,14 +125,14 @@ final class Columns {
             case BOOLEAN -> {
                 for (int i = 0; i < n; i += 8) {
                     int bits = 0;
-                    for (int j = i; j < n && j < i + 8; j++) if (Boolean.TRUE.equals(v[j])) bits |= 1 << (j - i);
+                    for (int j = i; j < n && j < i + 8; j++) if (v[j] != null && (Boolean) v[j]) bits |= 1 << (j - i);
                     b.put((byte) bits);
                 }
             }
             case INT8 -> { for (int i = 0; i < n; i++) b.put(v[i] == null ? 0 : (Byte) v[i]); }
             case INT16 -> { for (int i = 0; i < n; i++) b.putShort(v[i] == null ? 0 : (Short) v[i]); }
             case INT32 -> { for (int i = 0; i < n; i++) b.putInt(v[i] == null ? 0 : int32(name, v[i])); }
-            case INT64 -> { for (int i = 0; i < n; i++) b.putLong(v[i] == null ? 0 : int64(v[i])); }
+            case INT64 -> { for (int i = 0; i < n; i++) b.putLong(v[i] == null ? 0 : int64(name, v[i])); }
             case FLOAT32 -> { for (int i = 0; i < n; i++) b.putFloat(v[i] == null ? 0 : (Float) v[i]); }
             case FLOAT64 -> { for (int i = 0; i < n; i++) b.putDouble(v[i] == null ? 0 : (Double) v[i]); }
             case STRING -> out.binary(texts(v, n), n);
@@ -159,6 +170,7 @@ final class Columns {
                 write(out, schema.valueSchema(), values.toArray(), values.size());
             }
             case STRUCT -> {
+                for (int i = 0; i < n; i++) if (v[i] != null) ofThis(schema, (Struct) v[i]);
                 for (Field field : schema.fields()) {
                     Object[] children = new Object[n];
                     for (int i = 0; i < n; i++) {
@@ -170,13 +182,33 @@ final class Columns {
         }
     }
 
-    private static int int32(String name, Object value) {
-        if (!(value instanceof java.util.Date date)) return (Integer) value;
-        return (int) (name.equals(Date.LOGICAL_NAME) ? Math.floorDiv(date.getTime(), MS_OF_DAY) : date.getTime());
+    /** A struct with another schema may have the same fields: converters of Java refuse it too. */
+    private static void ofThis(Schema schema, Struct struct) {
+        if (struct.schema() != schema && !struct.schema().equals(schema)) throw new DataException("Mismatching schema.");
     }
 
-    private static long int64(Object value) {
-        return value instanceof java.util.Date date ? date.getTime() : (Long) value;
+    private static int int32(String name, Object value) {
+        return switch (name) {
+            case Date.LOGICAL_NAME -> days(((java.util.Date) value).getTime());
+            case Time.LOGICAL_NAME -> msOfDay(((java.util.Date) value).getTime());
+            default -> (Integer) value;
+        };
+    }
+
+    /** Source: Date.fromLogical, whose Calendar takes ten times as long. */
+    private static int days(long ms) {
+        if (ms % MS_OF_DAY != 0) throw new DataException("A Date has a time of day");
+        return (int) (ms / MS_OF_DAY);
+    }
+
+    /** Source: Time.fromLogical. */
+    private static int msOfDay(long ms) {
+        if (ms < 0 || ms > MS_OF_DAY) throw new DataException("A Time has a date");
+        return (int) ms;
+    }
+
+    private static long int64(String name, Object value) {
+        return name.equals(Timestamp.LOGICAL_NAME) ? ((java.util.Date) value).getTime() : (Long) value;
     }
 
     private static byte[][] texts(Object[] v, int n) {
@@ -189,7 +221,8 @@ final class Columns {
         byte[][] made = new byte[n][];
         for (int i = 0; i < n; i++) {
             if (v[i] instanceof byte[] one) made[i] = one;
-            else if (v[i] instanceof ByteBuffer one) {
+            else if (v[i] != null) {
+                ByteBuffer one = (ByteBuffer) v[i];
                 made[i] = new byte[one.remaining()];
                 one.duplicate().get(made[i]);
             }

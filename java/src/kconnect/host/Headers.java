@@ -18,6 +18,15 @@ final class Headers {
         };
     }
 
+    /** A header for who reads of its record: as text where it does not fit. */
+    static Object[] shown(int row, Header header) {
+        try {
+            return row(row, header);
+        } catch (RuntimeException e) {
+            return new Object[] {row, header.key(), null, new String(Json.bytes(Misfit.text(header.value())), StandardCharsets.UTF_8)};
+        }
+    }
+
     static void read(JsonNode given, org.apache.kafka.connect.header.Headers target) {
         Schema schema = Schemas.read(Json.text(given.get(2)));
         byte[][] texts = {given.get(3).isNull() ? null : given.get(3).asText().getBytes(StandardCharsets.UTF_8)};

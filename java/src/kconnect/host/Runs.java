@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.TreeMap;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.header.Header;
@@ -24,23 +25,58 @@ final class Runs {
         this.endings = endings;
     }
 
-    /** A head with `runs`, then the columns of each: times, keys, values. */
+    /**
+     * A head with `runs`, then the columns of each: times, keys, values. A record with a value that is not of its schema is
+     * a run of its own, whose head says what is wrong. They are looked for when one has been met: it costs nothing before.
+     */
     ByteBuffer block(Out out, Map<String, Object> head) {
-        List<List<? extends ConnectRecord<?>>> runs = split();
+        try {
+            return written(out, head);
+        } catch (RuntimeException e) {
+            Map<Integer, RuntimeException> misfits = misfits();
+            if (misfits.isEmpty()) throw e;
+            return written(out, head, misfits);
+        }
+    }
+
+    /** Rows of records that cannot cross, and why. */
+    Map<Integer, RuntimeException> misfits() {
+        Map<Integer, RuntimeException> found = new TreeMap<>();
+        Out scratch = new Out();
+        for (int i = 0; i < records.size(); i++) {
+            try {
+                new Runs(records.subList(i, i + 1), offsets, Map.of()).written(scratch, Json.map());
+            } catch (RuntimeException e) {
+                found.put(i, Misfit.of(records.get(i), e));
+            }
+        }
+        return found;
+    }
+
+    /** As `block`, if all records fit. Errors: what a record throws that does not. */
+    ByteBuffer written(Out out, Map<String, Object> head) {
+        return written(out, head, Map.of());
+    }
+
+    private ByteBuffer written(Out out, Map<String, Object> head, Map<Integer, RuntimeException> misfits) {
+        List<List<? extends ConnectRecord<?>>> runs = split(misfits);
         List<Object> reported = new ArrayList<>();
         List<Columns> columns = new ArrayList<>();
         int row = 0;
         for (List<? extends ConnectRecord<?>> run : runs) {
             row += run.size();
             ConnectRecord<?> one = run.get(0);
-            Columns keys = Columns.of(one.keySchema(), values(run, true));
-            Columns values = Columns.of(one.valueSchema(), values(run, false));
+            RuntimeException misfit = misfits.get(row - 1);
+            boolean fits = misfit == null;
+            Columns keys = fits ? Columns.of(one.keySchema(), values(run, true)) : Columns.shown(one.keySchema(), one.key());
+            Columns values = fits ? Columns.of(one.valueSchema(), values(run, false)) : Columns.shown(one.valueSchema(), one.value());
             columns.add(keys);
             columns.add(values);
             Map<String, Object> made = Json.map("topic", one.topic(), "partition", one.kafkaPartition(),
                     "rows", run.size(), "key", keys.head(), "value", values.head());
             if (one instanceof SourceRecord) addPositions(made, run);
-            addHeaders(made, run);
+            addHeaders(made, run, fits);
+            if (!fits) made.put("misfit", Errors.describe(misfit));
             if (endings.containsKey(row - 1)) made.put("commits", endings.get(row - 1));
             reported.add(made);
         }
@@ -55,26 +91,33 @@ final class Runs {
     }
 
     private void addPositions(Map<String, Object> made, List<? extends ConnectRecord<?>> run) {
-        SourceRecord one = (SourceRecord) run.get(0);
-        made.put("source_partition", offsets.json(one.sourcePartition()));
+        JsonNode partition = offsets.json(((SourceRecord) run.get(0)).sourcePartition());
         List<JsonNode> found = new ArrayList<>();
-        for (ConnectRecord<?> record : run) found.add(offsets.json(((SourceRecord) record).sourceOffset()));
+        boolean areStorable = partition == null || Offsets.isStorable(partition);
+        for (ConnectRecord<?> record : run) {
+            JsonNode offset = offsets.json(((SourceRecord) record).sourceOffset());
+            found.add(offset);
+            areStorable &= offset == null || Offsets.isStorable(offset);
+        }
+        made.put("source_partition", partition);
         made.put("source_offsets", found);
+        if (!areStorable) made.put("unstorable", true);
     }
 
-    private static void addHeaders(Map<String, Object> made, List<? extends ConnectRecord<?>> run) {
+    private static void addHeaders(Map<String, Object> made, List<? extends ConnectRecord<?>> run, boolean fits) {
         List<Object> rows = new ArrayList<>();
         for (int i = 0; i < run.size(); i++) {
-            for (Header header : run.get(i).headers()) rows.add(Headers.row(i, header));
+            for (Header header : run.get(i).headers()) rows.add(fits ? Headers.row(i, header) : Headers.shown(i, header));
         }
         if (!rows.isEmpty()) made.put("headers", rows);
     }
 
-    private List<List<? extends ConnectRecord<?>>> split() {
+    private List<List<? extends ConnectRecord<?>>> split(Map<Integer, RuntimeException> misfits) {
         List<List<? extends ConnectRecord<?>>> made = new ArrayList<>();
         int start = 0;
         for (int i = 1; i <= records.size(); i++) {
-            if (i == records.size() || endings.containsKey(i - 1) || !alike(records.get(start), records.get(i))) {
+            if (i == records.size() || endings.containsKey(i - 1) || misfits.containsKey(i - 1) || misfits.containsKey(i)
+                    || !alike(records.get(start), records.get(i))) {
                 made.add(records.subList(start, i));
                 start = i;
             }

@@ -20,6 +20,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.connect.data.SchemaAndValue;
 import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.errors.IllegalWorkerStateException;
 import org.apache.kafka.connect.header.ConnectHeaders;
 import org.apache.kafka.connect.runtime.InternalSinkRecord;
 import org.apache.kafka.connect.runtime.WorkerSinkTaskContext;
@@ -283,7 +284,10 @@ final class SinkCalls implements Session.Served {
             found = task.preCommit(given);
         }
         if (found == null) return made;
-        found.forEach((place, offset) -> made.add(new Object[] {place.topic(), place.partition(), offset.offset()}));
+        found.forEach((place, offset) -> {
+            if (offset == null) throw new ConnectException("preCommit() gives null as the offset of " + place);
+            made.add(new Object[] {place.topic(), place.partition(), offset.offset()});
+        });
         return made;
     }
 
@@ -381,17 +385,25 @@ final class SinkCalls implements Session.Served {
 
         private void change(boolean isPause, TopicPartition... changed) {
             String what = isPause ? "pause" : "resume";
+            for (TopicPartition one : changed) if (!places.has(one)) throw notAssigned(what, one);
             synchronized (asks) {
                 for (TopicPartition one : changed) asks.pauses.add(new Object[] {what, one.topic(), one.partition()});
             }
             places.change(isPause, changed);
         }
 
+        /** Source: WorkerSinkTaskContext, with the message of its consumer. */
+        private IllegalWorkerStateException notAssigned(String what, TopicPartition place) {
+            return new IllegalWorkerStateException(
+                    "SinkTasks may not " + what + " partitions that are not currently assigned to them.",
+                    new IllegalStateException("No current assignment for partition " + place));
+        }
+
         /** Tells Python, which writes the letter before it commits past the record. */
         private Future<Void> report(SinkRecord record, Throwable error) {
             Map<String, Object> reported = record instanceof InternalSinkRecord known
                     ? described(known.context().original()) : described(record);
-            reported.put("error", Errors.describe(error));
+            reported.put("error", Errors.describe(error != null ? error : new ConnectException("The task gave no reason")));
             upcall.ask("report", reported);
             return CompletableFuture.completedFuture(null);
         }

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.connector.ConnectRecord;
@@ -109,10 +110,25 @@ final class StageCalls implements Session.Served {
                 break;
             }
         }
-        head.put("rows", rows);
         List<ConnectRecord<?>> bare = new ArrayList<>();
         for (ConnectRecord<?> one : made) bare.add(one instanceof SourceRecord record ? withoutPosition(record) : one);
-        return new Runs(bare, null, Map.of()).block(out, head);
+        head.put("rows", rows);
+        return upToMisfit(bare, head, "TRANSFORMATION", rows);
+    }
+
+    /** What was made, up to the first record whose values are not of its schemas: that one has failed. */
+    private ByteBuffer upToMisfit(List<? extends ConnectRecord<?>> made, Map<String, Object> head, String stage, List<Integer> rows) {
+        Runs runs = new Runs(made, null, Map.of());
+        try {
+            return runs.written(out, head);
+        } catch (RuntimeException e) {
+            Map<Integer, RuntimeException> misfits = runs.misfits();
+            if (misfits.isEmpty()) throw e;
+            int first = misfits.keySet().iterator().next();
+            head.put("failure", new StageFailure(stage, plugin, misfits.get(first)).describe(rows.get(first)));
+            head.put("rows", head.get("rows") instanceof List ? rows.subList(0, first) : (Object) first);
+            return new Runs(made.subList(0, first), null, Map.of()).written(out, head);
+        }
     }
 
     private static ConnectRecord<?> withoutPosition(SourceRecord record) {
@@ -170,6 +186,6 @@ final class StageCalls implements Session.Served {
             }
         }
         answer.put("rows", made.size());
-        return new Runs(made, null, Map.of()).block(out, answer);
+        return upToMisfit(made, answer, "CONVERTER", IntStream.range(0, made.size()).boxed().toList());
     }
 }

@@ -106,6 +106,21 @@ def test_a_null_among_the_records_of_a_poll_is_dropped_as_by_javas_worker(
     task.stop()
 
 
+def test_a_record_without_topic_does_not_go_to_a_topic_of_pythons_name_for_that(host: HostProcess, folder: str) -> None:
+    task = started(host, folder, "NumbersTask", gives_runs=False, count="3", bad="1", says="nowhere")
+    assert [record.topic for record in task.poll()] == ["t", "", "t"]
+    task.stop()
+
+
+def test_a_value_that_is_not_of_its_schema_is_reported_where_nobody_takes_runs(host: HostProcess, folder: str) -> None:
+    task = started(host, folder, "NumbersTask", gives_runs=False, count="4", bad="2", misfit="true")
+    errant: list[tuple[Any, str]] = []
+    task.context.report_errant = lambda record, error: errant.append((record.value, str(error)))  # type: ignore[method-assign]
+    assert offsets(task.poll()) == [1, 2, 4]
+    assert errant == [("bad", "Invalid type for INT32: class java.lang.String, in value")]
+    task.stop()
+
+
 def test_a_task_that_cannot_be_created_says_what_its_class_has_to_be(host: HostProcess, folder: str) -> None:
     name = "org.apache.kafka.connect.source.SourceTask"  # abstract
     with pytest.raises(ConnectError, match=f"{name} cannot be created: .* public constructor"):

@@ -30,6 +30,7 @@ from kconnect.logs.log_context import log_context
 from kconnect.logs.traces import trace_with_cause
 from kconnect.model import RunState, TaskId
 from kconnect.runtime.herder.decisions.failures import failure_of
+from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.messages import TaskReport, encode
 from kit.java_answers import without_order, written_value
@@ -291,6 +292,28 @@ def test_settings_of_a_java_plugin_are_checked_by_its_own_table(registry: Plugin
     errors = {value.name: value.error_messages for value in connector.validate({"count": "0"}).config_values}
     assert errors["count"] == ["Invalid value 0 for configuration count: Value must be at least 1"]
     assert errors["topic"] == ['Missing required configuration "topic" which has no default value.']
+
+
+def test_a_transformation_with_its_predicate_within_it_is_no_abstract_class(registry: PluginRegistry) -> None:
+    strings = {f"{kind}.converter": "org.apache.kafka.connect.storage.StringConverter" for kind in ("key", "value")}
+    config = {"name": "numbers", "connector.class": "kit.TestPlugins$Numbers", "topic": "t"}
+    guarded = {"transforms": "g", "transforms.g.type": "kit.Guarded", "transforms.g.predicate": "p"}
+    guard = {"predicates": "p", "predicates.p.type": "kit.Guarded$Guard"}
+    report = ConnectorValidator(registry, strings).validate({**config, **guarded, **guard})
+    assert {info.value.name: info.value.error_messages for info in report.configs if info.value.error_messages} == {}
+
+
+def test_a_value_that_javas_transformation_leaves_of_another_schema_is_its_records_error(
+    registry: PluginRegistry,
+) -> None:
+    step = registry.transformation("kit.Guarded")()
+    step.configure({})
+    good = SinkRecord("t", 0, None, None, Schema.INT32_SCHEMA, 1, 0)
+    bad = SinkRecord("t", 0, None, None, Schema.STRING_SCHEMA, "bad", 1)
+    assert step.apply(good).value == 1
+    with pytest.raises(ConnectError, match="Invalid type for INT32: class java"):
+        step.apply(bad)
+    step.close()
 
 
 def test_a_name_that_is_nothing_or_of_another_kind_is_refused(registry: PluginRegistry, tmp_path: Path) -> None:

@@ -232,7 +232,9 @@ public class TestPlugins {
                     .define("ends", ConfigDef.Type.STRING, "", ConfigDef.Importance.LOW,
                             "Numbers after which it ends a transaction: 5 commits, -5 aborts.")
                     .define("bad", ConfigDef.Type.LONG, -1L, ConfigDef.Importance.LOW, "The one whose value is bad.")
-                    .define("says", ConfigDef.Type.STRING, "bad", ConfigDef.Importance.LOW, "That value.");
+                    .define("says", ConfigDef.Type.STRING, "bad", ConfigDef.Importance.LOW, "That value.")
+                    .define("misfit", ConfigDef.Type.BOOLEAN, false, ConfigDef.Importance.LOW, "That it is of another schema.")
+                    .define("odd", ConfigDef.Type.BOOLEAN, false, ConfigDef.Importance.LOW, "That its offset is a date.");
         }
     }
 
@@ -243,6 +245,8 @@ public class TestPlugins {
         private long bad;
         private long nothing;
         private String says;
+        private boolean misfit;
+        private boolean odd;
         private List<String> ends;
 
         @Override
@@ -258,6 +262,8 @@ public class TestPlugins {
             bad = Long.parseLong(config.getOrDefault("bad", "-1"));
             nothing = Long.parseLong(config.getOrDefault("nothing", "-1"));
             says = config.getOrDefault("says", "bad");
+            misfit = Boolean.parseBoolean(config.get("misfit"));
+            odd = Boolean.parseBoolean(config.get("odd"));
             Map<String, Object> offset = context.offsetStorageReader().offset(Map.of("source", "numbers"));
             next = offset == null ? 0 : (Long) offset.get("next");
             // a second run of the task adds it again
@@ -277,8 +283,9 @@ public class TestPlugins {
             for (int i = 0; i < 100 && next < count; i++, next++) {
                 String value = next == bad ? says : "number " + next;
                 if (next == nothing) made.add(null);
-                made.add(new SourceRecord(Map.of("source", "numbers"), Map.of("next", next + 1), topic,
-                        Schema.STRING_SCHEMA, "k" + next, Schema.STRING_SCHEMA, value));
+                Object after = odd && next == bad ? new java.util.Date(next) : (Object) (next + 1);
+                made.add(new SourceRecord(Map.of("source", "numbers"), Map.of("next", after), value.equals("nowhere") ? null : topic,
+                        Schema.STRING_SCHEMA, "k" + next, misfit && next == bad ? Schema.INT32_SCHEMA : Schema.STRING_SCHEMA, value));
                 SourceRecord last = made.get(made.size() - 1);
                 if (ends.contains(Long.toString(next))) context.transactionContext().commitTransaction(last);
                 if (ends.contains(Long.toString(-next))) context.transactionContext().abortTransaction(last);

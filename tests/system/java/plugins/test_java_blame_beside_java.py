@@ -121,6 +121,54 @@ def test_what_is_tolerated_of_a_source_is_counted_as_in_java(
     both.each(lambda side: side.delete(name))
 
 
+@pytest.mark.parametrize("mixed", [False, True], ids=["of Java", "mixed"])
+def test_a_value_that_is_not_of_its_schema_is_the_error_of_its_record_as_in_java(both: Pair, mixed: bool) -> None:
+    """As columns it cannot leave Java: it fails alone all the same, and a message says where in it what is wrong."""
+    json = {"misfit": "true", "value.converter": "org.apache.kafka.connect.json.JsonConverter"}
+    fails, skips = f"misfit-{mixed}", f"skipped-{mixed}"
+    for side in both.sides:
+        assert side.create(fails, given(both, side, numbers(side, fails, json), mixed=mixed)) == ""
+        more = {**json, "errors.tolerance": "all"}
+        assert side.create(skips, given(both, side, numbers(side, skips, more), mixed=mixed)) == ""
+    java, ours = both.each(lambda side: traced(side, fails))
+    theirs, same = causes(java, ours)
+    assert (
+        same
+        == theirs
+        == "org.apache.kafka.connect.errors.DataException: Invalid type for INT32: class java.lang.String"
+    )
+    assert "source offset {'next': 8}" in ours.partition("\n")[0]
+    for name, count in ((fails, _BAD), (skips, _COUNT - 1)):
+        keys = both.each(lambda side, name=name, count=count: [one.key for one in side.records(name, count)])
+        assert keys[0] == keys[1] == [b"k%d" % number for number in range(count + 1) if number != _BAD]
+    assert both.each(lambda side: committed(side, fails, _BAD))[1]
+    totals = counted(both, skips, "source-record-write-total", _COUNT - 1)
+    assert totals["total-record-failures"] == totals["total-records-skipped"] == 1
+    both.each(lambda side: [side.delete(name) for name in (fails, skips)])
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["of Java", "mixed"])
+def test_an_offset_that_cannot_be_stored_keeps_no_record_back_and_commits_nothing_as_in_java(
+    both: Pair, mixed: bool
+) -> None:
+    name = f"odd-{mixed}"
+    for side in both.sides:
+        more = {"odd": "true", "bad": str(_COUNT - 1)}
+        assert side.create(name, given(both, side, numbers(side, name, more), mixed=mixed)) == ""
+    assert [len(found) for found in both.each(lambda side: side.records(name, _COUNT))] == [_COUNT] * 2
+
+    def named() -> bool:
+        log = (both.ours.folder / "worker.log").read_text()
+        assert f"Offsets of {both.ours.named(name)}-0 could not be committed" in log
+        assert "field next contains class java.util.Date" in log
+        return True
+
+    eventually(named, 30, "the log says which field of the offset cannot be stored")
+    assert both.each(lambda side: side.offsets(name)) == ([], [])
+    assert both.ours.states(name)["task 0"] == both.java.states(name)["task 0"] == "RUNNING"
+    both.each(lambda side: side.delete(name))
+
+
 def counted(both: Pair, name: str, key: str, wanted: int) -> Mapping[str, float]:
     """What both have counted, once one count is as wanted; the same."""
 

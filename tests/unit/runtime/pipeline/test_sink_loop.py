@@ -13,7 +13,7 @@ import pytest
 from kconnect.api import SinkRecord
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import RunState, TargetState, TopicPartition
-from kit.sink_bench import PLACES, Buffered, SinkBench, SinkRun
+from kit.sink_bench import PLACES, TIMES, Buffered, SinkBench, SinkRun
 
 
 class Crash(Exception):
@@ -58,6 +58,19 @@ def test_a_put_is_retried_when_the_task_said_with_the_same_records_and_nothing_i
     assert task.put_at_s[1] == pytest.approx(0.25)
     assert run.consumer.paused == set()
     assert run.consumer.waits[1:4] == [pytest.approx(0.1), pytest.approx(0.1), pytest.approx(0.05)]
+
+
+def test_a_task_that_wants_to_be_retried_much_later_is_retried_when_a_commit_is_due_as_in_java() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    task.in_put.append(lambda context: context.timeout(2**63 - 1))
+    task.puts.append(RetriableError("later"))
+
+    def later(run: SinkRun) -> None:
+        run.clock.advance(TIMES.interval_s)
+
+    assert SinkRun(bench, task, Steps(idle, later, idle, idle))() is None
+    assert [call for call in task.calls if call == "put 2"] == ["put 2"] * 2
 
 
 def test_a_put_of_nothing_may_fail_and_is_retried() -> None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from kconnect.errors import ConnectError
 from kconnect.logs.log_context import configure
-from kconnect.model import ConnectorType, TaskId, TaskSpec
+from kconnect.model import ConnectorType, TaskId, TaskSpec, Unstorable
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
@@ -157,3 +157,10 @@ def test_the_line_of_a_failed_commit_names_the_task_and_its_offsets() -> None:
         f"ERROR [{task.connector}|task-{task.task}|offsets] Offsets of {task} could not be committed"
         in stream.getvalue()
     )
+
+
+def test_what_java_cannot_store_is_refused_before_the_link_makes_a_text_of_it() -> None:
+    bench = Bench()
+    bench.inflight.submit([({"table": "a"}, {"row": Unstorable("today", "field row contains a date")})]).ack()
+    bench.timers.tick()
+    assert (bench.kept, bench.control.counters.commit_failures) == ([], 1)

@@ -49,3 +49,10 @@ def test_a_task_that_was_fenced_off_tells_nothing() -> None:
     task.cancel()
     task.used_topics(["a"])
     assert reported == []
+
+
+def test_a_record_without_topic_that_is_tolerated_names_none() -> None:
+    """The worker refuses such a message of its slot, and ends it with all its tasks."""
+    reported: list[tuple[TaskId, str]] = []
+    control(reported).used_topics(cast("Any", [None, "", 5, "a"]))
+    assert reported == [(TASK, "a")]

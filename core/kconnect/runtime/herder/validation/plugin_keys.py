@@ -401,7 +401,7 @@ class _TypeOf:
         if value is None:
             return
         inner = _inner_classes(self.plugins, value)
-        if inner:
+        if inner and not _is_class(self.plugins, value):  # a plugin may have others within it, as its predicate
             raise ConfigError(f"This class is abstract and cannot be created. Did you mean {', '.join(inner)}?")
         _OfKind(self.kind.name, self.kind.find, "", self.plugins).ensure_valid(name, value)
         wanted = self.props.get(f"{prefix}plugin.version")
