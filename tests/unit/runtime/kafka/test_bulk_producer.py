@@ -199,10 +199,14 @@ def test_a_source_that_sets_nothing_keeps_the_order_when_the_broker_refuses_for_
     assert [value for _, _, value in written(played.bootstrap, "one", len(values), 1)] == values
 
 
-def test_what_is_refused_in_a_topic_of_one_partition_fails_its_own_unit_alone(played: PlayedBroker) -> None:
+@pytest.mark.parametrize("idempotence", [False, True])
+def test_what_is_refused_in_a_topic_of_one_partition_fails_its_own_unit_alone(
+    played: PlayedBroker, idempotence: bool
+) -> None:
     ends = [Ended() for _ in range(4)]
     # So long that every request has its 500, however slow the machine is
-    sender = producer(played.bootstrap, **{"batch.num.messages": 500, "linger.ms": 60_000})
+    own = {"batch.num.messages": 500, "linger.ms": 60_000, "enable.idempotence": idempotence}
+    sender = producer(played.bootstrap, **own)
     played.refuse(PRODUCE, 0, 0, 0, 0, 0, KafkaError.INVALID_RECORD)  # the second piece of the second unit
     try:
         for number, ended in enumerate(ends):
