@@ -173,8 +173,10 @@ class ClientLog:
     def log(self, level: int, message: str, *args: Any) -> None:
         """Called by the client with `%s [%s] %s`, facility, client name, text."""
         facility = str(args[0]) if args else message
-        if facility == "FAIL":  # a broker that hangs up is reported only here
+        if facility in ("FAIL", "GETPID"):  # a broker that hangs up, or gives no producer an id, is reported only here
             self.last_error = str(args[-1]).rpartition("]: ")[2]
+        if facility == "GETPID":  # as any that has just started: it is asked again
+            level = logging.DEBUG
         kind = _AWAY if facility in _AWAY_FACILITIES else facility
         self._tell(min(level, logging.WARNING), kind, message % args if args else message)
 

@@ -54,6 +54,18 @@ def test_the_newest_trouble_is_kept_for_messages() -> None:
     assert client.last_error == "1/1 brokers are down"
 
 
+def test_a_broker_that_gives_no_id_yet_is_no_warning_and_is_known_to_who_waits(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = logging.getLogger("kconnect.test.ids")
+    client = ClientLog(log, "Producer of a-0")
+    text = "[thrd:main]: Failed to acquire idempotence PID: Broker: Coordinator load in progress: retrying"
+    with caplog.at_level(logging.INFO, log.name):
+        client.log(logging.WARNING, "%s [%s] %s", "GETPID", "a#producer-1", text)
+    assert not caplog.messages
+    assert str(client.last_error).startswith("Failed to acquire idempotence PID: Broker: Coordinator load in progress")
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
