@@ -91,6 +91,20 @@ def test_lists_of_structs_are_null_or_have_what_came(kind, tmp_path):
     assert rows == [{"id": 1}, {"id": 2, "l": two}, {"id": 3}, {"id": 4, "n": [1]}, {"id": 5, "l": []}]
 
 
+def test_empty_lists_and_structs_are_null_until_their_type_is_known_and_that_is_said_once(tmp_path, caplog):
+    first = {"id": 1, "l": [], "e": {}, "n": None, "s": {"x": 1, "l": [None], "n": None}}
+    with sink_of("parquet", tmp_path) as sink:
+        rows = written(sink, [first], [first | {"id": 2}], [{"id": 3, "l": [1]}], [{"id": 4, "l": []}])
+    assert rows == [
+        {"id": 1, "s": {"x": 1}},
+        {"id": 2, "s": {"x": 1}},
+        {"id": 3, "l": [1]},
+        {"id": 4, "l": []},
+    ]
+    reported = [one.getMessage().split(" of table")[0] for one in caplog.records if "[], {}" in one.getMessage()]
+    assert reported == ["Column l", "Column e", "Column s.l"]
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_fields_of_structs_and_elements_of_lists_go_beside_as_well(kind, tmp_path):
     first = {"id": 1, "s": {"x": 1}, "l": [1], "t": "a", "e": {"x": 1}}

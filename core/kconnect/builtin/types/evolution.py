@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -67,6 +67,26 @@ def schema_for(table: pa.Schema | None, batch: pa.RecordBatch, rules: SchemaRule
     if all(known[field.name] == field.type for field in table) and len(known) == len(table):
         return table
     return pa.schema([pa.field(name, kind, name not in required) for name, kind in known.items()])
+
+
+def without_column(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[str]:
+    """Where rows have `[]`, `{}` or lists of nulls that become null, as the table cannot have a column for them yet."""
+    yield from _without_column(zip(batch.schema.names, batch.columns, strict=True), schema, "")
+
+
+def _without_column(columns: Iterable[tuple[str, pa.Array]], known: Iterable[pa.Field], path: str) -> Iterator[str]:
+    import pyarrow as pa
+
+    kinds = {field.name: field.type for field in known}
+    for name, column in columns:
+        kind, old = column.type, kinds.get(name)
+        if is_untyped(kind):
+            if old is None and column.null_count < len(column):
+                yield f"{path}{name}"
+        elif pa.types.is_struct(kind) and old is not None and pa.types.is_struct(old):
+            yield from _without_column(
+                zip([part.name for part in kind], column.flatten(), strict=True), old, f"{path}{name}."
+            )
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

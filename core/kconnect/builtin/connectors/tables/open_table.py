@@ -17,7 +17,7 @@ from kconnect.builtin.connectors.tables.table_format import TableFormat
 from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_store
 from kconnect.builtin.stores.flush_plan import FlushPlan
 from kconnect.builtin.types.contracts import Discards
-from kconnect.builtin.types.evolution import Evolution, SchemaRules, conformed, merged, schema_for
+from kconnect.builtin.types.evolution import Evolution, SchemaRules, conformed, merged, schema_for, without_column
 from kconnect.builtin.types.settling import Settling, settled
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class OpenTable:
         """The columns that identify a row; none when rows are only added."""
         self.stored: frozenset[str] = frozenset()
         """The columns that are in the table, and not only in rows that wait."""
+        self._empty: set[str] = set()
+        """Fields of which it was said that they are null, though they are not."""
         self.rules = SchemaRules(
             self.format.where,
             config.evolution,
@@ -108,7 +110,15 @@ class OpenTable:
         if schema is not self.schema and (refusal := self.format.refusal(schema)):
             raise DataError(refusal)
         self.schema = schema
+        self._tell_empty(rows, schema)
         return conformed(rows, schema)
+
+    def _tell_empty(self, rows: pa.RecordBatch, schema: pa.Schema) -> None:
+        for path in without_column(rows, schema):
+            if path not in self._empty:
+                self._empty.add(path)
+                text = "Column %s of table %s: [], {} and lists of nulls are null until one has a value of some type"
+                log.warning(text, path, self.format.where)
 
     def _with(self, rows: pa.RecordBatch, rules: SchemaRules) -> pa.Schema:
         """The columns with these rows, which those that wait fit as well. Errors: DataError."""
