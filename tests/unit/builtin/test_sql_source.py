@@ -309,6 +309,7 @@ def test_a_column_of_sqlite_that_holds_other_values_than_its_type_is_text_from_t
         ("BLOB", "x'00ff'", "5", b"5"),
         ("BLOB", "x'00ff'", "1000000000000", b"1000000000000"),
         ("BLOB", "x'00ff'", "1.5", b"1.5"),
+        ("BLOB", "x'00ff'", r"'\x41'", rb"\x41"),
         ("BOOLEAN", "1", "7", "7"),
         ("BOOLEAN", "1", "0", False),
         ("DATE", "'2026-01-02'", "'2026-01-02 03:04:05'", "2026-01-02 03:04:05"),

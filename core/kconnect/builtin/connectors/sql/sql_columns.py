@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, DataError, Date, Decimal, Schema, SchemaBuilder, Time, Timestamp
-from kconnect.builtin.connectors.sql.sql_values import COERCE, WHOLE, decimal_of, list_of
+from kconnect.builtin.connectors.sql.sql_values import COERCE, WHOLE, decimal_of, element_bytes, list_of
 from kconnect.builtin.types.seen import see
 
 if TYPE_CHECKING:
@@ -168,6 +168,8 @@ class _Field:
 
         try:
             lists = [None if value is None else list_of(value) for value in values]
+            if element.kind == "bytes":
+                lists = [None if one is None else list(map(element_bytes, one)) for one in lists]
         except _REFUSALS as err:
             raise ColumnError(self.column, self.kind, values, lambda one: list_of(one[0])) from err
         flat: list[Any] = []

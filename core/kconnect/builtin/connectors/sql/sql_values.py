@@ -74,6 +74,12 @@ def _list_at(text: str, start: int) -> tuple[list[Any], int]:
     return found, at + 1
 
 
+def element_bytes(value: Any) -> Any:
+    """An element of an array of bytes, which PostgreSQL writes as a text of hexadecimal digits: there alone."""
+    is_text = isinstance(value, str) and value.startswith("\\x")
+    return bytes.fromhex(value[2:]) if is_text else value
+
+
 def _number(value: Any) -> decimal.Decimal:
     if isinstance(value, bytes):  # MySQL's BIT
         return decimal.Decimal(int.from_bytes(value, "big"))
@@ -173,8 +179,6 @@ def _moment(value: Any) -> datetime.datetime:
 
 
 def _bytes(value: Any) -> bytes:
-    if isinstance(value, str) and value.startswith("\\x"):  # an element of an array
-        return bytes.fromhex(value[2:])
     if isinstance(value, int | float):  # in a BLOB of SQLite: its text, as sqlite3_column_blob has it
         value = str(value)
     return value.encode() if isinstance(value, str) else bytes(value)
