@@ -71,16 +71,18 @@ def fitted(text: str, stream: TextIO | None = None) -> str:
 
 
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
+_LEAD = re.compile(r"(?:\x1b\[[0-9;]*m| )*")
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
     if len(_PAINT.sub("", line)) <= width:
         yield line
         return
-    margin = len(line) - len(line.lstrip(" "))
+    lead = _LEAD.match(line)[0]  # type: ignore[index]  # any text matches
+    margin = lead.count(" ")
     below = " " * (margin + 2 if margin else 0)
-    part, has_words = " " * margin, False
-    for word in line[margin:].split(" "):
+    part, has_words = lead, False
+    for word in line[len(lead) :].split(" "):
         longer = f"{part} {word}" if has_words else f"{part}{word}"
         if has_words and len(_PAINT.sub("", longer)) > width:
             yield part.rstrip(" ")

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from kconnect.admin.console.html import render
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Tab, Unchanged
 from kconnect.admin.console.shared_view import ClusterView
-from kconnect.client.outage import Outage
+from kconnect.client.outage import NOTHING_CHANGED, Outage
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -77,8 +77,14 @@ def error_reply(error: Exception, method: str, path: str, *, fragment: bool) -> 
     else:
         if not isinstance(error, ConnectError):
             log.error("%s %s failed", method, path, exc_info=error)
+    if NOTHING_CHANGED in str(error):  # the worker did answer
+        title = NOTHING_CHANGED
     expected = isinstance(error, ConnectError)
-    message = redact(str(error)) if expected else f"{type(error).__name__}: the worker's log has the trace."
+    message = (
+        redact(str(error).removeprefix(f"{NOTHING_CHANGED}: "))
+        if expected
+        else f"{type(error).__name__}: the worker's log has the trace."
+    )
     hint = redact(getattr(error, "hint", None) or "") if expected else ""
     values = {"title": title, "message": message, "hint": hint}
     return (

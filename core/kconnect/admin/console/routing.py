@@ -127,7 +127,7 @@ class ConsoleRoute(BaseRoute):
                 reply = error_reply(err, request.method, request.url.path, fragment=page_request.is_fragment)
             if request.method not in SAFE_METHODS:  # something may have been changed, also by what failed
                 self._shared.forget()
-            if isinstance(problem, TimedOutError | UnreachableError):
+            elif isinstance(problem, TimedOutError | UnreachableError):
                 self._shared.note_failure(caller, problem)
             return html_response(reply, page_request, self._tabs, self._clusters.place)
 

@@ -76,6 +76,13 @@ def test_pages_of_a_killed_worker_say_so_until_it_is_back_and_connect_ui_goes_on
         pages[f"{OWN}/config"].get_by_role("button", name="Review changes").click()
         expect(pages[f"{OWN}/config"].get_by_role("dialog")).to_contain_text("other-topic")
 
+        killed.signal(signal.SIGSTOP)  # it takes connections and never answers
+        try:
+            says_gone(pages["/ui"], "/ui")
+        finally:
+            killed.signal(signal.SIGCONT)
+        expect(pages["/ui"].locator("#gone")).to_be_hidden(timeout=within_ms(10))
+
 
 def says_gone(page: Page, path: str) -> None:
     expect(page.locator("#gone"), path).to_be_visible(timeout=within_ms(8))

@@ -19,7 +19,7 @@ from kconnect.client import ConnectClient
 from kconnect.client.http_exchange import Response
 from kconnect.client.outage import OUTAGE_HEADER, Outage
 from kconnect.client.worker_start import WorkerHealth
-from kconnect.errors import ConnectError, TimedOutError
+from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect.model import (
     ConnectorState,
     ConnectorStatus,
@@ -191,6 +191,19 @@ def test_while_the_cluster_cannot_be_read_the_page_keeps_what_it_knew(console, h
     del herder.failures["connectors"]
     now_due(console)
     assert "has not answered since <time data-ms" not in console.page("/ui")
+
+
+def test_a_change_that_fails_says_nothing_of_the_cluster(console, herder):
+    console.page("/ui")
+    for error, title in (
+        (TimedOutError("Request timed out. It may still be done."), "No answer in time"),
+        (UnreachableError("Nothing was changed: Kafka is away"), "Nothing was changed"),
+    ):
+        herder.failures["set_target_state"] = error
+        said = console.post("/ui/connectors/a/do/pause", {}, **{"hx-request": "true"}).body.decode()
+        assert f"<strong>{title}" in said
+        assert said.count("Nothing was changed") <= 1
+        assert "has not answered since <time data-ms" not in console.page("/ui"), "its states are read"
 
 
 def test_a_starting_worker_shows_what_it_waits_for_instead_of_hanging(console, herder):

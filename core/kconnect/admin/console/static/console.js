@@ -33,10 +33,10 @@
   }
 
   let goneSince = 0;
-  function gone(isGone) {
+  function gone(isGone, since = Date.now()) {
     const banner = document.getElementById("gone");
     if (!isGone) goneSince = 0;
-    else goneSince ||= Date.now();
+    else goneSince ||= since;
     if (!banner) return;
     banner.hidden = !isGone;
     if (isGone) banner.querySelector("time").textContent = clock(new Date(goneSince));
@@ -61,6 +61,17 @@
   // A worker that is frozen takes connections and never answers; changes may take as long as they need
   document.addEventListener("htmx:configRequest", (event) => {
     if (event.detail.verb === "get") event.detail.timeout = 30000;
+  });
+  // A page has its answer, or a part of it, in kconnect.ui.read.timeout.ms: who looks need not wait for the end
+  const silentAfterMs = 5000, waiting = new Map();
+  document.addEventListener("htmx:beforeSend", (event) => {
+    if (event.detail.requestConfig.verb !== "get") return;
+    const began = Date.now();
+    waiting.set(event.detail.xhr, setTimeout(() => gone(true, began), silentAfterMs));
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    clearTimeout(waiting.get(event.detail.xhr));
+    waiting.delete(event.detail.xhr);
   });
   // What is put into a dialog opens it; Cancel and Escape close it
   document.addEventListener("htmx:afterSwap", (event) => {

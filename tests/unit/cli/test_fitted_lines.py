@@ -1,0 +1,30 @@
+"""Lines that are longer than the terminal are broken between words, below where they begin."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from kconnect_cli.screen.output import fitted
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("one two three", "one two\nthree"),
+        ("  one two three", "  one two\n    three"),
+        ("\x1b[31m  one two three\x1b[0m", "\x1b[31m  one two\n    three\x1b[0m"),
+        ("  one two-words-that-are-long", "  one\n    two-words-that-are-long"),
+    ],
+)
+def test_a_line_goes_on_below_its_margin_also_where_it_is_painted(
+    line: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    assert fitted(line, Terminal()) == shown
