@@ -33,6 +33,9 @@ from dataclasses import dataclass
 class ConnectError(Exception):
     """Something in Connect failed; the message says what and where. Source: o.a.k.connect.errors.ConnectException."""
 
+    is_fatal = False
+    """No record is to blame, such as for a class that is missing: it is tolerated for none."""
+
     def __init__(self, message: str = "", *, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint

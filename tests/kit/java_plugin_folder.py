@@ -20,6 +20,7 @@ _SERVICES = {
         "kit.Guarded",
     ),
     "org.apache.kafka.connect.transforms.predicates.Predicate": ("kit.TestPlugins$Ends", "kit.Guarded$Guard"),
+    "org.apache.kafka.connect.storage.Converter": ("kit.Heading",),
     "org.apache.kafka.connect.source.SourceConnector": (
         "kit.TestPlugins$Numbers",
         "kit.TestPlugins$Shapes",

@@ -315,9 +315,13 @@ class JavaPlugins:
         known: Any = {"source"} if name in KAFKAS_OWN else self.index.kinds(name)
         if not known:
             try:
-                known = describe(java_class(name, folder, Hosted, self._host))["kinds"]
+                known = set(describe(java_class(name, folder, Hosted, self._host))["kinds"])
             except ConnectError as err:
                 raise ConfigError(f"Java cannot load {name}: {err}", hint=err.hint) from err
+        if not known & set(
+            kinds
+        ):  # its manifests may name fewer: what extends StringConverter is a header converter too
+            known = known | set(self.index.plugins(reads=False).get(name, {}))
         for kind in kinds:
             if kind in known:
                 return kind

@@ -82,6 +82,7 @@ def java_error(reported: Mapping[str, Any], location: str | None = None) -> Conn
     if root.startswith("java.lang.NoSuchFieldException") and _WORKERS_OWN in str(reported.get("trace") or ""):
         hint = hint or _not_given(location or "the plugin's folder")
     error: Any = _CLASSES.get(str(kind), JavaPluginError)(text, hint=hint)
+    error.is_fatal = kind in ("linkage", "fatal")
     error.java_class = java_class
     error.java_message = message
     error.java_trace = str(reported.get("trace") or "")

@@ -116,6 +116,8 @@ class Tolerance:
         """The result of a later attempt, or DROPPED; else raises the failure. See FailurePolicy."""
         attempts = 1
         self.counts.failures += 1
+        if getattr(failure.error, "is_fatal", False):  # Java's catches no Error either: it would drop every record
+            raise failure
         timeout_s = self.settings.retry_timeout_ms / 1000
         deadline = self._clock.monotonic() + timeout_s if timeout_s >= 0 else float("inf")
         while isinstance(failure.error, RetriableError) and self._clock.monotonic() < deadline:

@@ -14,7 +14,8 @@ import org.apache.kafka.connect.transforms.Transformation;
 import org.apache.kafka.connect.transforms.predicates.Predicate;
 
 /**
- * Transformations and converters of one task that all run in Java. What one throws comes out as a StageFailure.
+ * Transformations and converters of one task that all run in Java. What one throws comes out as a StageFailure: checked
+ * exceptions as well, which code in Kotlin or Scala throws undeclared, and errors, which our policy never tolerates.
  * Source: o.a.k.connect.runtime.TransformationChain, AbstractWorkerSourceTask.convertTransformedRecord.
  */
 final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
@@ -25,7 +26,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
             if (predicate == null) return true;
             try (Swap swap = new Swap(predicate)) {
                 return predicate.test(record) != negate;
-            } catch (RuntimeException e) {
+            } catch (Throwable e) {
                 throw new StageFailure("TRANSFORMATION", transformation, e, predicatePlace);
             }
         }
@@ -58,7 +59,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
             if (!step.takes(current)) continue;
             try {
                 current = transformed(step, current);
-            } catch (RuntimeException e) {
+            } catch (Throwable e) {
                 throw new StageFailure("TRANSFORMATION", step.transformation, e, step.place);
             }
         }
@@ -79,7 +80,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
             for (Header one : record.headers()) {
                 made.add(one.key(), header.fromConnectHeader(record.topic(), one.key(), one.schema(), one.value()));
             }
-        } catch (RuntimeException e) {
+        } catch (Throwable e) {
             throw new StageFailure("HEADER_CONVERTER", header, e);
         }
         return made;
@@ -88,7 +89,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
     byte[] keyBytes(R record, RecordHeaders headers) {
         try (Swap swap = new Swap(key)) {
             return key.fromConnectData(record.topic(), headers, record.keySchema(), record.key());
-        } catch (RuntimeException e) {
+        } catch (Throwable e) {
             throw new StageFailure("KEY_CONVERTER", key, e);
         }
     }
@@ -96,7 +97,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
     byte[] valueBytes(R record, RecordHeaders headers) {
         try (Swap swap = new Swap(value)) {
             return value.fromConnectData(record.topic(), headers, record.valueSchema(), record.value());
-        } catch (RuntimeException e) {
+        } catch (Throwable e) {
             throw new StageFailure("VALUE_CONVERTER", value, e);
         }
     }
@@ -104,7 +105,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
     SchemaAndValue readKey(String topic, RecordHeaders headers, byte[] bytes) {
         try (Swap swap = new Swap(key)) {
             return key.toConnectData(topic, headers, bytes);
-        } catch (RuntimeException e) {
+        } catch (Throwable e) {
             throw new StageFailure("KEY_CONVERTER", key, e);
         }
     }
@@ -112,7 +113,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
     SchemaAndValue readValue(String topic, RecordHeaders headers, byte[] bytes) {
         try (Swap swap = new Swap(value)) {
             return value.toConnectData(topic, headers, bytes);
-        } catch (RuntimeException e) {
+        } catch (Throwable e) {
             throw new StageFailure("VALUE_CONVERTER", value, e);
         }
     }
@@ -122,7 +123,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
             for (org.apache.kafka.common.header.Header one : given) {
                 target.add(one.key(), header.toConnectHeader(topic, one.key(), one.value()));
             }
-        } catch (RuntimeException e) {
+        } catch (Throwable e) {
             throw new StageFailure("HEADER_CONVERTER", header, e);
         }
     }

@@ -248,8 +248,13 @@ final class SinkCalls implements Session.Served {
                     made.timestamp() == null ? -1 : made.timestamp(), made.timestampType(), -1, -1, key, value, headers,
                     java.util.Optional.empty()));
         } catch (StageFailure e) {
-            throw (RuntimeException) e.getCause(); // the converter's, which the task sees
+            throw SinkCalls.<RuntimeException>asIs(e.getCause()); // the converter's, which the task sees
         }
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <E extends Throwable> E asIs(Throwable thrown) throws E {
+        throw (E) thrown;
     }
 
     private static byte[] bytes(ByteBuffer given) {

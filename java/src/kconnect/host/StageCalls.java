@@ -6,12 +6,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.SchemaAndValue;
 import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.storage.Converter;
@@ -154,9 +156,11 @@ final class StageCalls implements Session.Served {
         int at = 0;
         for (; at < count; at++) {
             try {
+                RecordHeaders added = new RecordHeaders();
                 made[at] = head.hasNonNull("header")
                         ? ((HeaderConverter) plugin).fromConnectHeader(topic, head.get("header").asText(), schema, values[at])
-                        : ((Converter) plugin).fromConnectData(topic, new RecordHeaders(), schema, values[at]);
+                        : ((Converter) plugin).fromConnectData(topic, added, schema, values[at]);
+                for (Header lost : added) throw noHeaders(lost.key());
             } catch (RuntimeException e) {
                 answer.put("failure", new StageFailure("CONVERTER", plugin, e).describe(at));
                 break;
@@ -166,6 +170,13 @@ final class StageCalls implements Session.Served {
         out.restart().json(answer);
         out.binary(made, at);
         return out.done();
+    }
+
+    /** Without the header, as of a schema's number, nobody could read the record. */
+    private DataException noHeaders(String name) {
+        return new DataException(plugin.getClass().getName() + " adds the header " + name + " to a record, which is lost where "
+                + "a part of the chain is Python's. Take Java's classes for the other steps and converters (java: before "
+                + "the name), or have the converter write what it needs into the value.");
     }
 
     private Object fromBytes(In in, JsonNode head) {
@@ -179,6 +190,7 @@ final class StageCalls implements Session.Served {
                 SchemaAndValue one = head.hasNonNull("header")
                         ? ((HeaderConverter) plugin).toConnectHeader(topic, head.get("header").asText(), given[i])
                         : ((Converter) plugin).toConnectData(topic, new RecordHeaders(), given[i]);
+                if (one == null && head.hasNonNull("header")) one = SchemaAndValue.NULL; // as ConnectHeaders.add takes it
                 made.add(new SinkRecord(topic, 0, null, null, one.schema(), one.value(), i));
             } catch (RuntimeException e) {
                 answer.put("failure", new StageFailure("CONVERTER", plugin, e).describe(i));

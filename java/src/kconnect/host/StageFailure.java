@@ -12,11 +12,11 @@ final class StageFailure extends RuntimeException {
     private final String plugin;
     private final String place;
 
-    StageFailure(String stage, Object plugin, RuntimeException cause) {
+    StageFailure(String stage, Object plugin, Throwable cause) {
         this(stage, plugin, cause, null);
     }
 
-    StageFailure(String stage, Object plugin, RuntimeException cause, String place) {
+    StageFailure(String stage, Object plugin, Throwable cause, String place) {
         super(null, cause); // a message of its own would ask the cause for its text
         this.place = place;
         this.stage = stage;

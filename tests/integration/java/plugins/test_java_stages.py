@@ -285,7 +285,7 @@ def test_settings_of_a_java_plugin_are_checked_by_its_own_table(registry: Plugin
     (does, *_) = table.validate({"does": "dance"})
     assert does.error_messages == [
         "Invalid value dance for configuration does: String must be one of: "
-        "throw, retry, exit, crash, memory, sleep, missing, mute, half, long"
+        "throw, retry, exit, crash, memory, sleep, missing, mute, half, long, checked"
     ]
     connector = registry.connector_class("TestPlugins$Numbers")()
     assert connector.version() == "1.2.3"
@@ -314,6 +314,16 @@ def test_a_value_that_javas_transformation_leaves_of_another_schema_is_its_recor
     with pytest.raises(ConnectError, match="Invalid type for INT32: class java"):
         step.apply(bad)
     step.close()
+
+
+def test_a_header_that_javas_converter_adds_is_not_lost_in_silence_where_a_part_of_the_chain_is_pythons(
+    registry: PluginRegistry,
+) -> None:
+    converter = registry.converter("kit.Heading")()
+    converter.configure({}, is_key=False)
+    with pytest.raises(DataError, match="adds the header number to a record, which is lost where"):
+        converter.from_connect_data("t", Schema.STRING_SCHEMA, "x")
+    converter.close()
 
 
 def test_a_name_that_is_nothing_or_of_another_kind_is_refused(registry: PluginRegistry, tmp_path: Path) -> None:

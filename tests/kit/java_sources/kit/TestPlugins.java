@@ -132,7 +132,7 @@ public class TestPlugins {
         public ConfigDef config() {
             return new ConfigDef()
                     .define("does", ConfigDef.Type.STRING, ConfigDef.NO_DEFAULT_VALUE,
-                            ConfigDef.ValidString.in("throw", "retry", "exit", "crash", "memory", "sleep", "missing", "mute", "half", "long"),
+                            ConfigDef.ValidString.in("throw", "retry", "exit", "crash", "memory", "sleep", "missing", "mute", "half", "long", "checked"),
                             ConfigDef.Importance.HIGH, "What it does.")
                     .define("times", ConfigDef.Type.INT, null, ConfigDef.Importance.LOW, "How often.");
         }
@@ -151,8 +151,14 @@ public class TestPlugins {
                 case "mute": throw new Mute();
                 case "half": throw new ConnectException("half of a pair: \ud800!");
                 case "long": throw new ConnectException("x".repeat(3_000_000));
+                case "checked": throw Misbehaves.<RuntimeException>undeclared(new java.io.IOException("undeclared"));
                 default: throw new ConnectException("Unknown: " + does);
             }
+        }
+
+        @SuppressWarnings("unchecked")
+        private static <E extends Throwable> E undeclared(Throwable thrown) throws E {
+            throw (E) thrown;
         }
 
         /** An exception that cannot be written. */

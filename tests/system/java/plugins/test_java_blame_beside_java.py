@@ -96,6 +96,22 @@ def test_what_fails_on_a_record_of_a_source_is_blamed_where_java_fails(
     both.each(lambda side: side.delete(name))
 
 
+@pytest.mark.parametrize("mixed", [False, True], ids=["of Java", "mixed"])
+def test_a_class_that_a_step_lacks_is_no_records_error_and_fails_the_task_as_in_java(both: Pair, mixed: bool) -> None:
+    """Tolerated, it would drop one record after the other."""
+    name = f"lacking-{mixed}"
+    more = {**MISBEHAVES, "transforms.bad.does": "missing", "errors.tolerance": "all"}
+    for side in both.sides:
+        assert side.create(name, given(both, side, numbers(side, name, more), mixed=mixed)) == ""
+    java, ours = both.each(lambda side: traced(side, name))
+    assert "NoClassDefFoundError: kit/Missing" in java
+    assert "the class kit.Missing, which kit.jar needs, is missing" in ours.partition("\n")[0]
+    assert "TRANSFORMATION of TestPlugins$Misbehaves (transforms.bad)" in ours.partition("\n")[0]
+    keys = both.each(lambda side: [one.key for one in side.records(name, _BAD)])
+    assert keys[0] == keys[1] == [b"k%d" % number for number in range(_BAD)]
+    both.each(lambda side: side.delete(name))
+
+
 def committed(side: Side, name: str, sent: int) -> Any:
     def there() -> Any:
         found = side.offsets(name)
@@ -106,7 +122,10 @@ def committed(side: Side, name: str, sent: int) -> Any:
 
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["of Java", "mixed"])
-@pytest.mark.parametrize(("case", "more"), [("step", MISBEHAVES), ("guard", _PREDICATE)])
+@pytest.mark.parametrize(
+    ("case", "more"),
+    [("step", MISBEHAVES), ("guard", _PREDICATE), ("checked", {**MISBEHAVES, "transforms.bad.does": "checked"})],
+)
 def test_what_is_tolerated_of_a_source_is_counted_as_in_java(
     both: Pair, case: str, more: Mapping[str, str], mixed: bool
 ) -> None:

@@ -275,3 +275,13 @@ def test_records_that_are_tried_again_make_the_task_retrying_until_it_is_over() 
     assert "failed in TRANSFORMATION of Tolerance: busy" in (seen[0].cause or "")
     assert health.look(0.0).condition is Condition.HEALTHY
     assert (policy.counts.retries, health.failed_calls) == (3, 0), "counted once"
+
+
+def test_an_error_that_is_no_records_is_tolerated_for_none() -> None:
+    """A class that is missing in Java would drop every record."""
+    tolerance = Tolerance(ToleranceSettings(tolerate_all=True), Hands().pass_time, [reports := Reports()])
+    error = ConnectError("NoClassDefFoundError")
+    error.is_fatal = True
+    with pytest.raises(StageError, match="NoClassDefFoundError"):
+        tolerance.on_failure(failing(error), raising())
+    assert (reports.seen, tolerance.counts.skipped) == ([], 0)
