@@ -24,6 +24,7 @@ from kconnect.runtime.config.dropins import (
     load_connector_file,
     load_connector_files,
 )
+from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import source_of
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,17 @@ def read_connector_files(name: str) -> list[ConnectorFile]:
     if path.is_dir():
         return [found for each in connector_paths(path) for found in load_connector_files(each)]
     return load_connector_files(path, source_of(name))
+
+
+def refuse_settings(names: Sequence[str]) -> None:
+    """Errors: UsageProblem for `key=value`, which some tools take in place of a file."""
+    setting = next((name for name in names if "=" in name and not Path(name).exists()), None)
+    if setting is not None:
+        raise UsageProblem(
+            f"{setting} is a setting; files are expected here",
+            hint="Write the settings into a file, or pipe them and give - as the file. "
+            "connect config set NAME KEY=VALUE changes a connector that exists.",
+        )
 
 
 def _path_of(name: str) -> Path:

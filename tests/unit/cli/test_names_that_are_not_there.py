@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kconnect.errors import ConnectError, NotFoundError, UnreachableError
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.files.connector_files import refuse_settings
 from kconnect_cli.session import CliSession
 
 
@@ -43,6 +47,14 @@ def test_a_hint_that_is_there_stays_and_other_errors_get_none(monkeypatch: pytes
     assert hint_of(NotFoundError("Topic ordrs does not exist"), ["orders"], monkeypatch) is None
     assert hint_of(ConnectError("Unknown connector ordrs"), ["orders"], monkeypatch) is None
     assert hint_of(NotFoundError("Connector orders not found"), ["orders"], monkeypatch) is None
+
+
+def test_settings_in_place_of_files_are_refused_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "a=b.json"
+    file.touch()
+    refuse_settings([str(file), "orders.json", "-"])
+    with pytest.raises(UsageProblem, match=r"^topic=orders is a setting; files are expected here$"):
+        refuse_settings(["orders", "topic=orders"])
 
 
 def test_names_that_are_not_known_are_no_second_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,10 +109,11 @@ def _planned(
     strict: bool,
 ) -> list[Change]:
     """What the files come to. Errors: UsageProblem without a file; those of the files, and of settings if `strict`."""
-    from kconnect_cli.files.connector_files import read_connector_files
+    from kconnect_cli.files.connector_files import read_connector_files, refuse_settings
 
     if not paths:
         raise UsageProblem("No file given", hint="connect connectors apply -f FILE, or a folder, or - for stdin.")
+    refuse_settings(paths)
     files, others = split_by_labels([file for path in paths for file in read_connector_files(path)], selector)
     if not files and not others:
         _say_empty(session, paths, prune=prune)

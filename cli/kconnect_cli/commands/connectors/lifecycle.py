@@ -150,12 +150,13 @@ def create(
     writes them for such a cluster too. It asks no worker: settings are checked if the plugin is installed here.
     """
     session = session_of(ctx)
-    from kconnect_cli.files.connector_files import read_connector_file
+    from kconnect_cli.files.connector_files import read_connector_file, refuse_settings
     from kconnect_cli.files.offset_files import read_offsets
 
     chosen = [*(files or []), *(more or [])]
     if not chosen:
         raise UsageProblem("No file given", hint="connect connectors create FILE, or - for stdin.")
+    refuse_settings(chosen)
     instead = "connect connectors apply --dry-run FILE shows what would be done."
     refuse_without_direct(session, dry_run=dry_run, force=force, instead=instead)
     connectors = [read_connector_file(path) for path in chosen]
