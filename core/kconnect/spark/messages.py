@@ -367,7 +367,7 @@ def _read_spec(value: Any) -> TaskSpec:
     for key in ("connector_config", "task_config", "worker_config"):
         for name, text in _MAP.read(value[key]).items():
             _TEXT.read(name)
-            _TEXT.read(text)
+            _TEXT_OR_NONE.read(text)  # a connector may give its tasks settings without value, as in Java
     return TaskSpec.from_json(value)
 
 

@@ -144,3 +144,9 @@ def test_configs_and_proofs_are_not_shown():
 
     assert "task.class" not in shown
     assert "the-proof" not in shown
+
+
+def test_a_setting_without_value_reaches_the_task() -> None:
+    """Connectors of Java give such ones; refused here, it would end the slot with all its tasks."""
+    spec = TaskSpec(TaskId("orders", 0), 1, ConnectorType.SOURCE, {"a": None}, {"b": None}, {})  # type: ignore[dict-item]
+    assert m.decode(m.encode(m.StartTask(spec))) == m.StartTask(spec)
