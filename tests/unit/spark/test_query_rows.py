@@ -22,9 +22,11 @@ def record(value: Any, offset: int = 0, schema: Schema | None = None, key: Any =
 class Reports:
     def __init__(self) -> None:
         self.seen: list[tuple[int, str]] = []
+        self.values: list[tuple[str, int]] = []
 
-    def __call__(self, record: SinkRecord, error: Exception) -> None:
+    def __call__(self, record: SinkRecord, error: Exception, column: str = "", count: int = 0) -> None:
         self.seen.append((record.kafka_offset, str(error)))
+        self.values.append((column, count))
 
 
 def rows_of(about: tuple[str, ...] = (), **more: Any) -> RowsOfBatch:
@@ -179,6 +181,10 @@ def test_columns_become_wider_for_records_with_a_schema_where_the_format_can(for
     assert rows.of(payload, reports).to_pylist() == values[:1]
     assert [offset for offset, _ in reports.seen] == [1, 1]
     assert [offset for offset, _ in left.seen] == [1]
+    assert left.values == [("", 0)]
+    rows = RowsOfBatch(columns, (), widens=True, contracts=Contracts(Contract.DISCARD_VALUE), discard=left, **settings)
+    assert rows.of(payload, reports).to_pylist() == [values[0], {"i": None, "r": None}]
+    assert left.values[1:] == [("i", 1), ("r", 1)]
 
 
 def test_a_type_that_has_nothing_in_common_is_an_error_of_its_record() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
-from kconnect.model import TaskId
+from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.metrics import TaskCounters
+from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.spark.messages import FailedRecords, TaskMetrics
+from kconnect.spark.query.loop import query_loop
 from kconnect.spark.query.tallies import Tallies, since
 
 TASK = TaskId("lake", 0)
@@ -26,6 +30,25 @@ def test_what_processes_say_is_added_up_for_the_run_that_they_work_for() -> None
     untouched = TaskCounters()
     tallies.copy_to(TASK, 3, untouched)
     assert untouched == TaskCounters()
+
+
+def test_what_contracts_leave_out_is_in_the_metrics_of_the_task() -> None:
+    tallies, config = Tallies(), {"topics": "t", "spark.format": "parquet", "spark.options.path": "/data"}
+    control = TaskControl(TaskSpec(TASK, 3, ConnectorType.SINK, config, {}, {}), cast("Any", None))
+    query_loop(cast("Any", SimpleNamespace(tallies=tallies)))(control, cast("Any", None))
+
+    assert not _left_out(control)
+    for more in (TaskCounters(values_discarded=2), TaskCounters(values_discarded=1, records_discarded=4)):
+        tallies.add(TaskMetrics(((TASK, 3, more),)))
+        control.counter_snapshot()
+
+    assert _left_out(control) == {"values-discarded-total": 3, "records-discarded-total": 4}
+
+
+def _left_out(control: TaskControl) -> dict[str, Any]:
+    tags = (("connector", "lake"), ("task", "0"))
+    found = control.counter_snapshot().plugins
+    return {value.name: value.value for value in found if "discarded" in value.name and value.tags == tags}
 
 
 def test_a_record_is_reported_once_however_often_its_range_is_read() -> None:

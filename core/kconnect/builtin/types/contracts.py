@@ -111,17 +111,23 @@ class Discards:
         self.rows = self.values = 0
 
     def row(self, error: DataError, where: str) -> None:
-        self.rows += 1
-        self._count("records-discarded", 1, "Records that schema.contract=discard-row left out.")
+        self.reached(self.rows + 1, self.values)
         self._tell(f"{error}", f"The record at {where} is left out by schema.contract=discard-row: {error}")
 
     def some(self, column: str, count: int, error: DataError) -> None:
         """Values of a column that became null."""
-        self.values += count
-        self._count("values-discarded", count, "Values that schema.contract=discard-value made null.")
+        self.reached(self.rows, self.values + count)
         self._tell(column, f"Values are left out by schema.contract=discard-value, of which this is the first: {error}")
 
+    def reached(self, rows: int, values: int) -> None:
+        """So many were left out so far, which whoever counted them has logged."""
+        self._count("records-discarded", rows - self.rows, "Records that schema.contract=discard-row left out.")
+        self._count("values-discarded", values - self.values, "Values that schema.contract=discard-value made null.")
+        self.rows, self.values = rows, values
+
     def _count(self, name: str, count: int, description: str) -> None:
+        if not count:
+            return
         sensor = self._sensors.get(name)
         if sensor is None:
             metrics = self._metrics()

@@ -103,6 +103,10 @@ class TaskCounters:
     dead_letter_failures: int = 0
     last_error_ms: int = 0
     """When a record failed last (epoch ms); 0 for never."""
+    records_discarded: int = 0
+    """Query of a sink: records that schema.contract=discard-row left out."""
+    values_discarded: int = 0
+    """Query of a sink: values that schema.contract=discard-value made null."""
     batches: int = 0
     """Batches for which columns were tried."""
     batches_by_records: int = 0

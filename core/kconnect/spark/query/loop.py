@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kconnect.builtin.types.contracts import Discards
 from kconnect.clock import Backoff, Pauses
 from kconnect.errors import ConnectError, FencedError, RetriableError, TimedOutError, UnreachableError
 from kconnect.model import ConnectorType
@@ -18,6 +19,7 @@ from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.failures import QueryError, RestartQueryError, root_cause
 
 if TYPE_CHECKING:
+    from kconnect.runtime.metrics import TaskCounters
     from kconnect.spark.query.engine import QueryEngine
 
 log = logging.getLogger(__name__)
@@ -73,7 +75,13 @@ def query_loop(engine: QueryEngine) -> Callable[[TaskControl, TaskPorts], QueryL
 
     def build(control: TaskControl, ports: TaskPorts) -> QueryLoop:
         spec = control.spec
-        control.count_with(lambda counters: engine.tallies.copy_to(spec.id, spec.run, counters))
+        discards = Discards(lambda: control.monitor.of_task)
+
+        def count(counters: TaskCounters) -> None:
+            engine.tallies.copy_to(spec.id, spec.run, counters)
+            discards.reached(counters.records_discarded, counters.values_discarded)
+
+        control.count_with(count)
         if control.spec.type is ConnectorType.SINK:
             from kconnect.spark.query.topic_sink import TopicSink
 

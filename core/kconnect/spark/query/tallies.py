@@ -27,7 +27,17 @@ log = logging.getLogger(__name__)
 
 # A batch waits this long at most for a worker that does not answer, and goes on uncounted then
 _CONNECT_S: Final = 5.0
-_SUMMED: Final = ("failures", "errors", "skipped", "retries", "errors_logged", "dead_letters", "dead_letter_failures")
+_SUMMED: Final = (
+    "failures",
+    "errors",
+    "skipped",
+    "retries",
+    "errors_logged",
+    "dead_letters",
+    "dead_letter_failures",
+    "records_discarded",
+    "values_discarded",
+)
 _LATEST: Final = "last_error_ms"
 
 

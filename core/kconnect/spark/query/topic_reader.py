@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kconnect.api import RecordBatch, SinkRecord
-from kconnect.builtin.types.contracts import INFER, Contracts, DiscardedRowError
+from kconnect.api import DataError, RecordBatch, SinkRecord
+from kconnect.builtin.types.contracts import INFER, Contracts, Discards
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.runtime.config.client_config import consumer_config
 from kconnect.runtime.kafka import RangeConsumer
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
 
     from kconnect.spark.query.topic_order import TopicOrder
 
-log = logging.getLogger(__name__)
-
 _FETCH: Final = 5_000
 _SILENT_S: Final = 60.0
 _SETTLE_S: Final = 30.0
-_MOST_REPORTED: Final = 100
 
 
 class TopicReader:
@@ -133,7 +129,8 @@ class TopicPath:
             group_id=f"connect-{name}",
         )
         self._consumer = RangeConsumer(settings, str(spec.id))
-        self._reported: set[str] = set()
+        self._discards = Discards(lambda: self._control.monitor.of_task)
+        self._discarded: list[tuple[int, Callable[[], None]]] = []  # where, and what counts it, since `hold`
 
     def read(self, at: TopicPartition, begin: int, end: int) -> Iterator[RecordBatch | list[SinkRecord]]:
         """Converted records. Errors: StageError for one that is not tolerated; RetriableError without brokers."""
@@ -146,34 +143,40 @@ class TopicPath:
         """A record fits no row. Errors: StageError if that is not tolerated."""
         self._stages.errant.report(record, error)
 
-    def discard(self, record: SinkRecord, error: Exception) -> None:
-        """A contract leaves out a record, or a value of it: a skipped record, in the metrics of the task."""
-        if isinstance(error, DiscardedRowError):
-            self._stages.tolerance.counts.skipped += 1
-        column = str(error).partition(", and ")[0]
-        if column not in self._reported and len(self._reported) < _MOST_REPORTED:
-            self._reported.add(column)
-            at = f"{record.topic}-{record.kafka_partition}, offset {record.kafka_offset}"
-            log.warning("Left out by schema.contract, at %s, of which this is the first: %s", at, error)
+    def discard(self, record: SinkRecord, error: DataError, column: str = "", count: int = 0) -> None:
+        """A contract leaves out a record, or so many values of a column of it. Counted by `settle`."""
+        where = f"{record.topic}-{record.kafka_partition}, offset {record.kafka_offset}"
+        some, row = partial(self._discards.some, column, count, error), partial(self._discards.row, error, where)
+        self._discarded.append((int(record.original_kafka_offset), some if count else row))
 
     def hold(self) -> None:
-        """Keep errors of records until `settle`, or `forget`."""
+        """Keep errors of records, and what is left out, until `settle`, or `forget`."""
         self._stages.tolerance.hold()
+        self._discarded.clear()
 
     def forget(self) -> None:
         """The records since `hold` are read again."""
         self._stages.tolerance.forget()
+        self._discarded.clear()
 
     def settle(self, at: TopicPartition, begin: int, end: int) -> None:
-        """Write dead letters of the range that were not written before, and wait for them. Errors: ConnectError."""
+        """Write dead letters of the range that were not written before, and wait for them; count what is left out.
+
+        Errors: ConnectError.
+        """
         tolerance, spec = self._stages.tolerance, self._control.spec
-        if not (held := tolerance.held):
+        offsets = tuple(sorted({*map(_offset_of, tolerance.held), *(offset for offset, _ in self._discarded)}))
+        if not offsets:
             return
-        offsets = tuple(sorted({_offset_of(failure) for failure in held}))
         failed = FailedRecords(spec.id, spec.run, at.topic, at.partition, begin, end, offsets, are_reported=False)
         known = set(self._tally.reported(failed))
         tolerance.release(lambda failure: _offset_of(failure) in known)
         tolerance.settle(_SETTLE_S)
+        for offset, count in self._discarded:
+            if offset not in known:
+                count()
+        counters, self._discarded = self._control.counters, []
+        counters.records_discarded, counters.values_discarded = self._discards.rows, self._discards.values
         self._tally.are_reported(failed)
 
     def tell_counted(self) -> None:

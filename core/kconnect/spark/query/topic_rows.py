@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -32,6 +32,12 @@ VALUE: Final = "value"
 """The one column of values that have no fields."""
 
 Report = Callable[[SinkRecord, Exception], None]
+
+
+class Discard(Protocol):
+    """Hears of a record that a contract leaves out, or of so many values of a column of it."""
+
+    def __call__(self, record: SinkRecord, error: DataError, column: str = "", count: int = 0) -> None: ...
 
 
 class SchemaGrownError(ConnectError):
@@ -67,7 +73,7 @@ class RowsOfBatch:
         keeps_tombstones: bool,
         merge_keys: Sequence[str] = (),
         contracts: Contracts = EVOLVES,
-        discard: Report = lambda record, error: None,
+        discard: Discard = lambda record, error, column="", count=0: None,
         infers: bool = True,
         widens: bool = False,
         where: str = "",
@@ -201,7 +207,7 @@ class RowsOfBatch:
         made: list[dict[str, Any]] = []
         grown, first = self._table, None
         for record, row in zip(records, rows, strict=True):
-            discarded: list[DataError] = []
+            discarded: list[tuple[str, int, DataError]] = []
             try:
                 found, schema = self._by_contract(record, row, discarded)
             except DiscardedRowError as error:
@@ -210,8 +216,8 @@ class RowsOfBatch:
             except DataError as error:
                 report(record, error)
                 continue
-            for reported in discarded:
-                self._discard(record, reported)
+            for column, count, reported in discarded:
+                self._discard(record, reported, column, count)
             if schema is not self._table:
                 grown, first = joined_schemas([grown, schema]), first or record
             kept.append(record)
@@ -221,7 +227,7 @@ class RowsOfBatch:
         return kept, made
 
     def _by_contract(
-        self, record: SinkRecord, row: dict[str, Any], discarded: list[DataError]
+        self, record: SinkRecord, row: dict[str, Any], discarded: list[tuple[str, int, DataError]]
     ) -> tuple[pa.RecordBatch, pa.Schema]:
         """A row as it may be, and the columns that it needs. Errors: DiscardedRowError, DataError."""
         rules = self._evolution
@@ -236,7 +242,7 @@ class RowsOfBatch:
                 lambda old, column, path: merged(old, column, path, rules),
                 moves=record.value_schema is None,
                 fixed=[field.name for field in self._keys],
-                discarded=lambda path, count, error: discarded.append(error),
+                discarded=lambda *one: discarded.append(one),
             )
             found = settled(found, self._table, how)
             return found, schema_for(self._table, found, rules)
