@@ -120,6 +120,27 @@ def test_fields_of_structs_and_elements_of_lists_go_beside_as_well(kind, tmp_pat
     assert (rows[2]["s__v_bigint"], rows[2]["t"], rows[2]["l"]) == (7, "1.5", [])
 
 
+MIXED = [[1, "x"], [{"a": 1}, {"b": [1, "x", None, {}]}], {"k": [1, 2.5], "o": {}}]
+
+
+@pytest.mark.parametrize("run", ["together", "alone"])
+def test_json_text_beside_a_column_and_in_one_of_text_is_the_value_as_it_came(run, tmp_path):
+    names = ("n", "t")
+    rows = [{"id": 2 + at, **dict.fromkeys(names, value)} for at, value in enumerate(MIXED)]
+    rows.append({"id": 5, "s": {"t": MIXED}, "l": [{"t": value} for value in MIXED]})
+    with sink_of("parquet", tmp_path) as sink:
+        puts = [rows] if run == "together" else [[row] for row in rows]
+        first = {"id": 1, "n": 1, "t": "a", "s": {"t": "a"}, "l": [{"t": "a"}]}
+        found = written(sink, [first], *puts)
+    texts = [json.dumps(value, separators=(",", ":")) for value in MIXED]
+    assert [(row["n__v_json"], row["t"]) for row in found[1:4]] == [(text, text) for text in texts]
+    assert found[4] == {
+        "id": 5,
+        "s": {"t": json.dumps(MIXED, separators=(",", ":"))},
+        "l": [{"t": text} for text in texts],
+    }
+
+
 def test_freeze_makes_a_record_an_error_that_names_column_value_type_and_place(tmp_path):
     with sink_of("parquet", tmp_path, schema_contract="freeze", errors_tolerance="all") as sink:
         rows = written(sink, PRICES[:1], [PRICES[1], {"id": 4, "price": 4}, {"id": 5, "new": 1}])

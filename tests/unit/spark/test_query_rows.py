@@ -90,6 +90,24 @@ def test_what_was_seen_goes_beside_the_columns_that_cannot_hold_it() -> None:
     assert not reports.seen
 
 
+def test_json_text_is_the_value_as_it_came() -> None:
+    kinds = [
+        ("id", pa.int64()),
+        ("t", pa.string()),
+        ("s", pa.struct([("t", pa.string())])),
+        ("id__v_json", pa.string()),
+    ]
+    rows = RowsOfBatch(pa.schema(kinds), (), is_inferred=True, keeps_tombstones=False)
+    values, texts = [[1, "x"], [{"a": 1}, {"b": [2.5, 1]}]], ['[1,"x"]', '[{"a":1},{"b":[2.5,1]}]']
+    for put in (values, values[:1]):  # lists of what has nothing in common, and of texts to Arrow
+        made = rows.of([record({"t": value, "s": {"t": value}}, at) for at, value in enumerate(put)], Reports())
+        assert made.to_pylist() == [
+            {"id": None, "t": text, "s": {"t": text}, "id__v_json": None} for text in texts[: len(put)]
+        ]
+    made = rows.of([record({"id": value}, at) for at, value in enumerate(values)], Reports())
+    assert made["id__v_json"].to_pylist() == texts
+
+
 def test_contracts_leave_out_or_refuse_what_is_new() -> None:
     reports, left = Reports(), Reports()
     contracts = Contracts(Contract.FREEZE, {"name": Contract.DISCARD_VALUE, "more": Contract.DISCARD_ROW})

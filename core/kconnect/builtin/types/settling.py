@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import DataError
 from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, DiscardedRowError
-from kconnect.builtin.types.fitting import KEPT, WIDENED, NotFittingError, elements_of, fit, with_elements
+from kconnect.builtin.types.fitting import (
+    KEPT,
+    WIDENED,
+    NotFittingError,
+    as_mapping,
+    as_text,
+    elements_of,
+    fit,
+    with_elements,
+)
 from kconnect.builtin.types.leaf_columns import is_list, is_text
 from kconnect.builtin.types.seen import is_untyped
 
@@ -33,21 +42,30 @@ class Settling:
 
 
 Column = tuple[str, "pa.Array"]
+Came = Sequence[Any] | None
 
 
-def settled(rows: pa.RecordBatch, table: pa.Schema, rules: Settling) -> pa.RecordBatch:
+def settled(
+    rows: pa.RecordBatch, table: pa.Schema, rules: Settling, came: Sequence[Any] | None = None
+) -> pa.RecordBatch:
     """The rows with columns that fit those of the table, or are new and allowed.
+
+    `came`: the values that the rows were seen in. What becomes JSON text is one of these, not of its column: there
+    `[1,"x"]` is a list of two texts, and a member that one struct lacks is null.
 
     Errors: DiscardedRowError for rows to leave out, DataError for those that are an error: ask for each row alone.
     """
     import pyarrow as pa
 
     known = {field.name: field.type for field in table}
-    columns = _settled(list(zip(rows.schema.names, rows.columns, strict=True)), known, "", rules)
+    values = None if came is None else [as_mapping(value) for value in came]
+    columns = _settled(list(zip(rows.schema.names, rows.columns, strict=True)), known, "", rules, values)
     return pa.RecordBatch.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
 
 
-def _settled(columns: Sequence[Column], known: Mapping[str, pa.DataType], path: str, rules: Settling) -> list[Column]:
+def _settled(
+    columns: Sequence[Column], known: Mapping[str, pa.DataType], path: str, rules: Settling, came: Came
+) -> list[Column]:
     """The columns of rows, or the fields of a struct."""
     found: dict[str, pa.Array] = {}
     for name, column in columns:
@@ -58,7 +76,7 @@ def _settled(columns: Sequence[Column], known: Mapping[str, pa.DataType], path: 
             if (made := _new(column, below, rules)) is not None:
                 found[name] = made
         else:
-            for place, made in _known(name, column, known, below, rules):
+            for place, made in _known(name, column, known, below, rules, _member_of(came, name)):
                 _put(found, place, made)
     return list(found.items())
 
@@ -81,14 +99,14 @@ def _new(column: pa.Array, path: str, rules: Settling) -> pa.Array | None:
 
 
 def _known(
-    name: str, column: pa.Array, known: Mapping[str, pa.DataType], path: str, rules: Settling
+    name: str, column: pa.Array, known: Mapping[str, pa.DataType], path: str, rules: Settling, came: Came
 ) -> Sequence[Column]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     old = known[name]
     if pa.types.is_struct(old) and pa.types.is_struct(column.type):
-        return [(name, _members(column, old, path, rules))]
+        return [(name, _members(column, old, path, rules, came))]
     try:
         if (elements := _elements(column, old, path, rules)) is not None:
             return [(name, elements)]
@@ -104,7 +122,7 @@ def _known(
     if contract is Contract.DISCARD_ROW:
         raise DiscardedRowError(f"{error}") from error
     if contract is Contract.EVOLVE and pa.types.is_string(old):
-        return [(name, fit(column, old, WIDENED))]
+        return [(name, _texts(column, came))]
     fits = _rows_that_fit(column, old, path, rules)
     is_any = pc.any(pc.and_(fits, column.is_valid())).as_py()
     kept = pc.if_else(fits, column, pa.nulls(len(column), column.type)) if is_any else None
@@ -113,14 +131,14 @@ def _known(
     if contract is Contract.DISCARD_VALUE:
         rules.discarded(path, len(rest) - rest.null_count, error)
         return own
-    return [*own, _variant(name, rest, known, path, rules, error)]
+    return [*own, _variant(name, rest, known, path, rules, error, came)]
 
 
-def _members(column: pa.StructArray, old: pa.StructType, path: str, rules: Settling) -> pa.StructArray:
+def _members(column: pa.StructArray, old: pa.StructType, path: str, rules: Settling, came: Came) -> pa.StructArray:
     import pyarrow as pa
 
     parts = list(zip([part.name for part in column.type], column.flatten(), strict=True))
-    made = _settled(parts, {part.name: part.type for part in old}, path, rules)
+    made = _settled(parts, {part.name: part.type for part in old}, path, rules, came)
     names, children = [part for part, _ in made], [child for _, child in made]
     return pa.StructArray.from_arrays(children, names=names, mask=column.is_null())
 
@@ -143,24 +161,72 @@ def _elements(column: pa.Array, old: pa.DataType, path: str, rules: Settling) ->
         return None
     discarded: list[tuple[str, int, DataError]] = []
     inner = replace(rules, moves=False, discarded=lambda *one: discarded.append(one))
-    made = with_elements(column, _members(items, kind, f"{path}[]", inner))
+    made = with_elements(column, _members(items, kind, f"{path}[]", inner, None))
     for one in discarded:
         rules.discarded(*one)
     return made
 
 
+def with_texts(column: pa.Array, kind: pa.DataType, came: Came) -> pa.Array:
+    """A column that was seen in values, with JSON texts where `kind` has text and it lists or structs, at any depth.
+
+    `came`: as of `settled`.
+    """
+    import pyarrow as pa
+
+    old = column.type
+    if pa.types.is_string(kind) and pa.types.is_nested(old):
+        return _texts(column, came)
+    if is_list(kind) and is_list(old):
+        return with_elements(column, with_texts(elements_of(column), kind.value_type, _items_of(came)))
+    if not (pa.types.is_struct(kind) and pa.types.is_struct(old) and old.num_fields):
+        return column
+    wanted = {part.name: part.type for part in kind}
+    parts = [
+        with_texts(child, wanted.get(part.name, part.type), _member_of(came, part.name))
+        for part, child in zip(old, column.flatten(), strict=True)
+    ]
+    return pa.StructArray.from_arrays(parts, names=[part.name for part in old], mask=column.is_null())
+
+
+def _member_of(came: Came, name: str) -> Came:
+    return None if came is None else [row.get(name) if isinstance(row, dict) else None for row in came]
+
+
+def _items_of(came: Came) -> Came:
+    """What is in lists, as `elements_of` gives it of their column."""
+    return None if came is None else [item for value in came if isinstance(value, list) for item in value]
+
+
+def _texts(column: pa.Array, came: Came) -> pa.Array:
+    """The column as JSON texts, and its texts as they are."""
+    import pyarrow as pa
+
+    if came is not None and len(came) == len(column) and pa.types.is_nested(column.type):
+        own = [value if is_there else None for value, is_there in zip(came, column.is_valid().to_pylist(), strict=True)]
+        if own.count(None) == column.null_count:  # else it is of the key, or a transformation's
+            return pa.array([None if value is None else as_text(value) for value in own], pa.string())
+    return fit(column, pa.string(), WIDENED)
+
+
 def _variant(
-    name: str, column: pa.Array, known: Mapping[str, pa.DataType], path: str, rules: Settling, error: DataError
+    name: str,
+    column: pa.Array,
+    known: Mapping[str, pa.DataType],
+    path: str,
+    rules: Settling,
+    error: DataError,
+    came: Came,
 ) -> Column:
     """The second column for values that have no place in theirs. Errors: DataError where no column takes them."""
     import pyarrow as pa
 
     label = "json" if pa.types.is_nested(column.type) else next(a for is_it, a in _labels() if is_it(column.type))
     if label == "json":
-        column = fit(column, pa.string(), WIDENED)
+        column = _texts(column, came)
     for kind in (label, "text"):
         place = f"{name}{VARIANT}{kind}"
-        given = fit(column, pa.string(), WIDENED) if kind == "text" else column
+        given = _texts(column, came) if kind == "text" else column
         if place not in known:
             return place, given
         try:

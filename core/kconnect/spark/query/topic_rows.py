@@ -14,9 +14,9 @@ from kconnect.builtin.types.contracts import EVOLVES, Contracts, DiscardedRowErr
 from kconnect.builtin.types.evolution import Evolution, SchemaRules, merged, schema_for
 from kconnect.builtin.types.fitting import DECLARED, WIDENED, NotFittingError, as_mapping, build, fit
 from kconnect.builtin.types.meaning import meant_column, meant_value, meant_values
-from kconnect.builtin.types.seen import is_untyped, joined_schemas, with_members
+from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, with_members
 from kconnect.builtin.types.seen_columns import seen_column, seen_table
-from kconnect.builtin.types.settling import Settling, settled
+from kconnect.builtin.types.settling import Settling, settled, with_texts
 from kconnect.errors import ConnectError, DataError
 
 ABOUT: Final[dict[str, pa.DataType]] = {
@@ -35,7 +35,7 @@ Report = Callable[[SinkRecord, Exception], None]
 
 
 class Discard(Protocol):
-    """Hears of a record that a contract leaves out, or of so many values of a column of it."""
+    """Hears of a record that a contract leaves out, or of `count` values of a column of it."""
 
     def __call__(self, record: SinkRecord, error: DataError, column: str = "", count: int = 0) -> None: ...
 
@@ -194,8 +194,11 @@ class RowsOfBatch:
             if not self._is_inferred:
                 return build(rows, self._struct)
             seen = seen_column(rows)
-            is_whole = with_members(self._struct, seen.type) == self._struct
-            return fit(seen, self._struct, self._rules) if is_whole else None
+            if with_members(self._struct, seen.type) != self._struct:
+                return None
+            if rows and turns_to_text(seen.type, self._struct):
+                seen = with_texts(seen, self._struct, rows)
+            return fit(seen, self._struct, self._rules)
         except (NotFittingError, DataError):
             return None
 
@@ -244,7 +247,7 @@ class RowsOfBatch:
                 fixed=[field.name for field in self._keys],
                 discarded=lambda *one: discarded.append(one),
             )
-            found = settled(found, self._table, how)
+            found = settled(found, self._table, how, None if record.value_schema is not None else [row])
             return found, schema_for(self._table, found, rules)
 
     def _fitting(

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, DataError, TopicPartition
 from kconnect.builtin.connectors.tables.table_config import STORAGE_PREFIX, TableConfig
@@ -80,10 +80,18 @@ class OpenTable:
         """These are the table's columns, as written or read last."""
         self.schema, self.stored = schema, frozenset(schema.names)
 
-    def fitted(self, rows: pa.RecordBatch, discards: Discards, *, moves: bool) -> pa.RecordBatch:
+    def fitted(
+        self,
+        rows: pa.RecordBatch,
+        discards: Discards,
+        *,
+        moves: bool,
+        came: Callable[[], Sequence[Any] | None] = lambda: None,
+    ) -> pa.RecordBatch:
         """The rows as the table has them, whose columns become more or wider as they may.
 
-        `moves`: whether values that do not fit may get a second column. Errors: DataError, DiscardedRowError.
+        `moves`: whether values that do not fit may get a second column. `came`: as of `settled`.
+        Errors: DataError, DiscardedRowError.
         """
         try:
             schema = self._with(rows, self.rules)
@@ -101,7 +109,7 @@ class OpenTable:
                 self.keys,
                 lambda *one: discarded.append(one),
             )
-            rows = settled(rows, self.schema, how)
+            rows = settled(rows, self.schema, how, came())
             schema = self._with(rows, rules)
             for one in discarded:
                 discards.some(*one)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.api import DataError, RecordBatch, SinkRecord, TopicPartition
+from kconnect.api import DataError, RecordBatch, SinkRecord, Struct, TopicPartition
 from kconnect.builtin.types.meaning import meant_column, meant_values
 from kconnect.builtin.types.seen import telling_apart
 from kconnect.builtin.types.seen_columns import MixedError, see_mixed, seen_column
@@ -37,10 +37,23 @@ class Rows:
     """Holds the offsets of each row, and then of each deleted key."""
     is_seen: bool
     """Whether the columns' types were seen in values without schema."""
+    came: Sequence[SinkRecord]
+    """The records that the columns were made of, and perhaps more; none where they came as columns."""
+
+    def values(self) -> list[Any] | None:
+        """The value that each row was seen in, by column; None where that is not known."""
+        if not (self.came and self.is_seen):
+            return None
+        found = {record.original_kafka_offset: record.value for record in self.came}
+        values = [found[offset] for offset in self.offsets.slice(0, len(self.columns)).to_pylist()]
+        return [value if isinstance(value, dict | Struct) else {ONLY_COLUMN: value} for value in values]
 
 
-def rows_of_batch(batch: RecordBatch) -> Rows:
-    """A batch of columns as rows. Errors: DataError when it says not where it was read, and as of `meant_column`."""
+def rows_of_batch(batch: RecordBatch, came: Sequence[SinkRecord] = ()) -> Rows:
+    """A batch of columns as rows. `came`: as of Rows.
+
+    Errors: DataError when it says not where it was read, and as of `meant_column`.
+    """
     import pyarrow as pa
 
     offsets = batch.kafka_offsets
@@ -64,9 +77,8 @@ def rows_of_batch(batch: RecordBatch) -> Rows:
         value = value.filter(kept)
     else:
         ordered = offsets
-    return Rows(
-        at, batch.topic, start, stop, _columns_of(value), keys, times, deleted, ordered, batch.value_schema is None
-    )
+    is_seen = batch.value_schema is None
+    return Rows(at, batch.topic, start, stop, _columns_of(value), keys, times, deleted, ordered, is_seen, came)
 
 
 def batches_of_records(

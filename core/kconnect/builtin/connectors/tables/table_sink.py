@@ -126,7 +126,7 @@ class TableSinkTask(SinkTask):
         self._sought.clear()
         self._flush_due()
         for batches, run in batches_of_records(records):
-            self._take(batches, lambda run=run: run)  # type: ignore[misc]  # of this round
+            self._take(batches, lambda run=run: run, run)  # type: ignore[misc]  # of this round
         self._end_put()
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -165,11 +165,19 @@ class TableSinkTask(SinkTask):
 
     # --- taking records ---
 
-    def _take(self, batches: Sequence[RecordBatch], records: Callable[[], list[SinkRecord]]) -> None:
-        """Add batches of one run of records to what waits; what does not fit, or is no batch, record by record."""
+    def _take(
+        self,
+        batches: Sequence[RecordBatch],
+        records: Callable[[], list[SinkRecord]],
+        came: Sequence[SinkRecord] = (),
+    ) -> None:
+        """Add batches of one run of records to what waits; what does not fit, or is no batch, record by record.
+
+        `came`: the records, where the batches were made of them.
+        """
         if batches:
             try:
-                self._add_new(batches)
+                self._add_new(batches, came)
             except DataError:
                 pass  # again by records: the same error comes with the record that caused it
             else:
@@ -179,7 +187,7 @@ class TableSinkTask(SinkTask):
     def _take_one_by_one(self, records: list[SinkRecord]) -> None:
         for record in records:
             try:
-                self._add_new([batch_of([record])])
+                self._add_new([batch_of([record])], [record])
             except DiscardedRowError as error:
                 self._discards.row(error, _place(record))
             except DataError as error:
@@ -194,14 +202,15 @@ class TableSinkTask(SinkTask):
             raise failure
         reporter.report(record, failure)
 
-    def _add_new(self, batches: Sequence[RecordBatch]) -> None:
+    def _add_new(self, batches: Sequence[RecordBatch], came: Sequence[SinkRecord]) -> None:
         """The rows of batches, but for those that a table which got them by a transformation has already."""
         import pyarrow.compute as pc
 
         batch = batches[0]
         original, partition = batch.original_topic or batch.topic, batch.original_kafka_partition
         if batch.topic == original or not self._config.has_table_for_each_topic or partition is None:
-            self._add([rows_of_batch(one) for one in batches], self._table(self._config.table_of(original), original))
+            table = self._table(self._config.table_of(original), original)
+            self._add([rows_of_batch(one, came) for one in batches], table)
             return
         at = TopicPartition(original, partition)
         table = self._table(self._config.table_of(batch.topic), batch.topic)
@@ -212,7 +221,7 @@ class TableSinkTask(SinkTask):
                 for one in batches
             ]
         if any(map(len, batches)):
-            self._add([rows_of_batch(one) for one in batches if len(one)], table)
+            self._add([rows_of_batch(one, came) for one in batches if len(one)], table)
 
     def _add(self, parts: Sequence[Rows], table: OpenTable) -> None:
         """Rows of one partition, whose offsets lie among each other."""
@@ -236,7 +245,7 @@ class TableSinkTask(SinkTask):
                 "its value has no schema", hint="schema.infer=true takes the types that are seen in values."
             )
         columns = with_partition_columns(columns, self._config.partition_by, rows.times)
-        return table.fitted(columns, self._discards, moves=rows.is_seen)
+        return table.fitted(columns, self._discards, moves=rows.is_seen, came=rows.values)
 
     def _changes(self, table: OpenTable, rows: Rows) -> pa.RecordBatch | None:
         """Rows and deletions in the order of their offsets, with the key that each has."""
