@@ -122,7 +122,10 @@ def test_more_digits_than_a_decimal_has_are_text_and_durations_are_numbers() -> 
     big = Decimal("12345678901234567890.12345678901234567890123456789012345678")
     body = parquet(pa.array([big], pa.decimal256(76, 38)))
     assert read(body, "parquet") == ({1: str(big)}, [])
-    assert read(parquet(pa.array([[5, None]], pa.list_(pa.duration("us")))), "parquet") == ({1: [5, None]}, [])
+    for unit in ("s", "ms", "us", "ns"):
+        kind = pa.duration(unit)
+        assert read(parquet(pa.array([[5, None]], pa.list_(kind))), "parquet") == ({1: [5, None]}, []), unit
+        assert read(parquet(pa.array([90_061_001], kind)), "parquet") == ({1: 90_061_001}, []), unit
 
 
 def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
