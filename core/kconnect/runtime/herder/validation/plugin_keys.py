@@ -353,9 +353,11 @@ def _is_class(plugins: PluginFinder, name: str) -> bool:
 
 
 def _inner_classes(plugins: PluginFinder, name: str) -> list[str]:
-    """Plugins whose Java name is an inner class of `name`, such as `HoistField$Key` of `HoistField`."""
-    found = {plugin.class_name for plugin in plugins.describe()}
-    return sorted(other for other in found if other.startswith(f"{java_trim(name)}$"))
+    """Plugins whose Java name is an inner class of `name`, such as `HoistField$Key` of `HoistField`. None of a plugin,
+    which may have others within it, as its predicate.
+    """
+    found, own = {plugin.class_name for plugin in plugins.describe()}, java_trim(name)
+    return [] if own in found else sorted(other for other in found if other.startswith(f"{own}$"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +403,7 @@ class _TypeOf:
         if value is None:
             return
         inner = _inner_classes(self.plugins, value)
-        if inner and not _is_class(self.plugins, value):  # a plugin may have others within it, as its predicate
+        if inner:
             raise ConfigError(f"This class is abstract and cannot be created. Did you mean {', '.join(inner)}?")
         _OfKind(self.kind.name, self.kind.find, "", self.plugins).ensure_valid(name, value)
         wanted = self.props.get(f"{prefix}plugin.version")
