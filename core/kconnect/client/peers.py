@@ -33,7 +33,7 @@ class Peers:
 
     def __init__(self, tls: Callable[[], ssl.SSLContext], timeout_s: float) -> None:
         self._tls = tls
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._lock = threading.Lock()  # guards both below
         self._open: set[HttpExchange] = set()
         self._is_closed = False
@@ -48,7 +48,7 @@ class Peers:
             raise UnreachableError(
                 f"{url!r}, which another worker gives as its own, is not the URL of a worker"
             ) from err
-        transport = worker_exchange(base, self._tls, timeout_s=self._timeout_s, connect_timeout_s=_CONNECT_TIMEOUT_S)
+        transport = worker_exchange(base, self._tls, timeout_s=self.timeout_s, connect_timeout_s=_CONNECT_TIMEOUT_S)
         with self._lock:
             if self._is_closed:
                 raise UnreachableError(f"The worker is stopping; it sends no more requests to {url} any more")

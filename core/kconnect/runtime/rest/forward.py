@@ -75,7 +75,8 @@ class Forwarder:
         try:
             self._peers.send(url, Request("GET", "/", None, {"accept": "application/json"}), _ALIVE_S)
         except TimedOutError as err:
-            return _failed(f"Request timed out. {NOTHING_CHANGED}: {err}, so {request} was not sent to it.")
+            setting = f" {DEADLINE}" if self._peers.timeout_s <= _ALIVE_S else ""
+            return _failed(f"Request timed out. {NOTHING_CHANGED}: {err}{setting}, so {request} was not sent to it.")
         except ConnectError as err:
             return _failed(f"{_FRAME}{err}. {ADVERTISED}")
         try:
