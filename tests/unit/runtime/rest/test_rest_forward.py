@@ -96,6 +96,8 @@ def test_who_must_log_in_is_asked_to():
 class FrozenPeers:
     """A worker that takes requests and answers none."""
 
+    timeout_s = 60.0
+
     def __init__(self):
         self.sent = []
 
