@@ -44,11 +44,13 @@ def read_table(settings: dict[str, str]) -> pa.Table:
             return pa.table(DeltaTable(settings["table.path"]).to_pyarrow_table())
         except TableNotFoundError:
             return pa.table({})
-    from pyiceberg.catalog import load_catalog
     from pyiceberg.exceptions import NoSuchTableError
 
+    from kconnect.builtin.connectors.tables.iceberg_table import open_catalog
+
     prefix = "table.catalog."
-    catalog = load_catalog("default", **{k[len(prefix) :]: v for k, v in settings.items() if k.startswith(prefix)})
+    own = {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
+    catalog = open_catalog(own, 30)
     try:
         return catalog.load_table(settings["table.name"]).scan().to_arrow()
     except NoSuchTableError:

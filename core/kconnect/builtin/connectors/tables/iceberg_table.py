@@ -410,7 +410,8 @@ class RestCatalogWithDeadline(RestCatalog):
 def open_catalog(properties: Mapping[str, str], timeout_s: float) -> Catalog:
     """The catalog that pyiceberg makes of `table.catalog.*`, without that prefix. Errors: pyiceberg's, of many kinds.
 
-    Units: seconds for each request to a REST catalog; other catalogs have settings of their own.
+    Units: seconds for each request to a REST catalog; other catalogs have settings of their own. Tasks that begin
+    together each make the tables of a new SQL catalog: who comes second finds those of the first.
     """
     given = {key: value for key, value in properties.items() if key != "name"}
     is_rest = given.get("type", "rest" if given.get("uri", "").startswith("http") else "") == "rest"
@@ -418,7 +419,13 @@ def open_catalog(properties: Mapping[str, str], timeout_s: float) -> Catalog:
         given.pop("type", None)
         given["py-catalog-impl"] = f"{__name__}.{RestCatalogWithDeadline.__name__}"
         given[_TIMEOUT_S] = str(timeout_s)
-    return load_catalog(properties.get("name", "default"), **given)
+    name = properties.get("name", "default")
+    try:
+        return load_catalog(name, **given)
+    except Exception as err:  # SQLAlchemy's, which need not be there, in the words of the database
+        if "already exists" not in str(err):
+            raise
+        return load_catalog(name, **given)
 
 
 def catalog_problem(error: Exception, properties: Mapping[str, str], timeout_s: float) -> Exception:
