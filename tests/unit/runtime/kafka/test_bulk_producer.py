@@ -180,6 +180,16 @@ def test_units_to_a_topic_of_one_partition_end_each_once_and_in_their_order_with
     assert found == values
 
 
+def test_a_client_knows_the_partitions_of_a_topic_and_none_once_it_is_closed(played: PlayedBroker) -> None:
+    played.make_topic("three", 3)
+    log = ClientLog(logging.getLogger(__name__), "orders-0")
+    client = BulkClient({"bootstrap.servers": played.bootstrap, "log_level": 0}, log)
+    found = {topic: client.partitions_of(topic, ample_s(10)) for topic in ("one", "three")}
+    client.close()
+    assert found == {"one": [0], "three": [0, 1, 2]}
+    assert client.partitions_of("one", 0) == []
+
+
 @pytest.mark.parametrize("is_bulk", [False, True])
 def test_a_source_that_sets_nothing_keeps_the_order_when_the_broker_refuses_for_now(
     played: PlayedBroker, is_bulk: bool
