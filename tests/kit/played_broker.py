@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_int, c_int16, c_size_t, c_void_p
 from typing import Any, Final
 
-from kconnect.runtime.kafka.bulk_client import PRODUCER, librdkafka
+from kconnect.runtime.kafka.librdkafka import PRODUCER, librdkafka
 
-__all__ = ["END_TRANSACTION", "PRODUCE", "PlayedBroker", "played_broker"]
+__all__ = ["END_TRANSACTION", "INIT_PRODUCER_ID", "PRODUCE", "PlayedBroker", "played_broker"]
 
 PRODUCE: Final = 0
+INIT_PRODUCER_ID: Final = 22
 END_TRANSACTION: Final = 26
 _TEXT_BYTES: Final = 512
 

@@ -78,9 +78,16 @@ _PRINCIPAL_KEYS: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "secur
 
 
 def producer_config(
-    worker: Mapping[str, str], connector: Mapping[str, str] | None = None, *, client_id: str
+    worker: Mapping[str, str],
+    connector: Mapping[str, str] | None = None,
+    *,
+    client_id: str,
+    keeps_order: bool = True,
 ) -> ClientSettings:
     """Settings of a source task's producer; `client_id` is `connector-producer-NAME-TASK` in Java.
+
+    `keeps_order`: False for dead letters, as in Java. An idempotent client asks for an id, which takes the right to
+    write to a topic, before there is a record.
 
     Throughput settings (linger.ms, batch.size, buffer.memory) are included only if the user gave them.
     Differs: enable.idempotence is on, unless acks, retries or max.in.flight.requests.per.connection rule it out (as in
@@ -90,7 +97,12 @@ def producer_config(
     Source: Worker.baseProducerConfigs, ProducerConfig.postProcessAndValidateIdempotenceConfigs (Kafka 4.3).
     """
     given = _layers(worker, "producer.", connector, "producer.override.")
-    settings, warnings = _translate(_producer_defaults(worker, client_id, given), given, PRODUCER, ignored=_SERIALIZERS)
+    settings, warnings = _translate(
+        _producer_defaults(worker, client_id, keeps_order and _can_keep_order(given)),
+        given,
+        PRODUCER,
+        ignored=_SERIALIZERS,
+    )
     effective = {key: value for key, (value, _) in given.items()}
     settings["partitioner"] = _partitioner(effective, warnings)
     if "message.max.bytes" in settings:
@@ -176,11 +188,11 @@ def _fitting_session(settings: dict[str, Any]) -> list[str]:
 
 
 def producer_interceptors(
-    worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str
+    worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str, keeps_order: bool = True
 ) -> InterceptorSettings:
     """The interceptors of a producer that `producer_config` describes."""
     given = _layers(worker, "producer.", connector, "producer.override.")
-    return _interceptors(_producer_defaults(worker, client_id, given), given)
+    return _interceptors(_producer_defaults(worker, client_id, keeps_order and _can_keep_order(given)), given)
 
 
 def consumer_interceptors(
@@ -305,14 +317,12 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
             )
 
 
-def _producer_defaults(
-    worker: Mapping[str, str], client_id: str, given: Mapping[str, tuple[str, str]]
-) -> dict[str, str]:
+def _producer_defaults(worker: Mapping[str, str], client_id: str, is_idempotent: bool) -> dict[str, str]:
     return {
         "bootstrap.servers": worker.get("bootstrap.servers", ""),
         "client.id": client_id,
         "acks": "all",
-        "enable.idempotence": "true" if _can_keep_order(given) else "false",
+        "enable.idempotence": "true" if is_idempotent else "false",
         "max.in.flight.requests.per.connection": "1",
         "delivery.timeout.ms": "2147483647",
     }

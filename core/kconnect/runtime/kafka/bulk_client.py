@@ -3,9 +3,7 @@
 For each record the binding parses arguments, allocates a state, and takes and drops the interpreter's lock: to send
 it, and as it is acknowledged. Here librdkafka reads a table that Arrow's functions fill, and its reports are counted by
 them, so that no step of Python is made for a record (measured: BulkProducer). What librdkafka does with records (order,
-retries, acks, limits, errors) is the same, as it is the same library.
-
-Its functions, called by ctypes, are those of the very library that confluent_kafka brings.
+retries, acks, limits, errors) is the same, as it is the same library (librdkafka.py).
 """
 
 from __future__ import annotations
@@ -14,18 +12,30 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-import confluent_kafka.cimpl
 from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.calls_in_flight import CallsInFlight, OnDelivery
 from kconnect.runtime.kafka.clients import ClientLog, producer_settings
+from kconnect.runtime.kafka.librdkafka import (
+    EVENT_DELIVERIES,
+    EVENT_ERROR,
+    EVENT_LOG,
+    EVENT_STATISTICS,
+    MESSAGE_COPY,
+    PRODUCER,
+    PURGE_ALL,
+    RdKafkaMessage,
+    RdKafkaMetadata,
+    is_callable,
+    librdkafka,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,125 +49,6 @@ _TEXT_BYTES: Final = 512
 _CALLS_END_S: Final = 5.0
 # One wait of a flush: reports are polled between two.
 _FLUSH_STEP_MS: Final = 10
-
-
-PRODUCER: Final = 0
-MESSAGE_COPY: Final = 2
-EVENT_DELIVERIES: Final = 0x1
-EVENT_LOG: Final = 0x4
-EVENT_ERROR: Final = 0x8
-EVENT_STATISTICS: Final = 0x40
-PURGE_ALL: Final = 0x1 | 0x2 | 0x4  # in queue, in flight, without waiting
-
-
-class RdKafkaMessage(ctypes.Structure):
-    """rd_kafka_message_t of rdkafka.h, which has been the same since librdkafka 0.9."""
-
-    _fields_ = (
-        ("err", c_int),
-        ("topic", c_void_p),
-        ("partition", c_int32),
-        ("payload", c_void_p),
-        ("payload_size", c_size_t),
-        ("key", c_void_p),
-        ("key_size", c_size_t),
-        ("offset", c_int64),
-        ("opaque", c_size_t),
-    )
-
-
-class RdKafkaPartition(ctypes.Structure):
-    """rd_kafka_metadata_partition_t of librdkafka's header."""
-
-    _fields_ = (
-        ("id", c_int32),
-        ("err", c_int),
-        ("leader", c_int32),
-        ("replica_count", c_int),
-        ("replicas", c_void_p),
-        ("isr_count", c_int),
-        ("isrs", c_void_p),
-    )
-
-
-class RdKafkaTopic(ctypes.Structure):
-    """rd_kafka_metadata_topic_t of librdkafka's header."""
-
-    _fields_ = (
-        ("topic", c_char_p),
-        ("partition_count", c_int),
-        ("partitions", POINTER(RdKafkaPartition)),
-        ("err", c_int),
-    )
-
-
-class RdKafkaMetadata(ctypes.Structure):
-    """rd_kafka_metadata_t of librdkafka's header, as far as it is read."""
-
-    _fields_ = (
-        ("broker_count", c_int),
-        ("brokers", c_void_p),
-        ("topic_count", c_int),
-        ("topics", POINTER(RdKafkaTopic)),
-    )
-
-
-@cache
-def is_callable() -> bool:
-    """Whether we can call the library: not if confluent_kafka was linked with it in a way that hides its names."""
-    try:
-        librdkafka()
-    except (OSError, AttributeError):
-        return False
-    return ctypes.sizeof(RdKafkaMessage) == 72  # BulkClient fills it as nine words of 64 bits
-
-
-@cache
-def librdkafka() -> Any:
-    """The library, its functions typed. Calls let other threads of Python run meanwhile.
-
-    Errors: OSError, AttributeError where it cannot be called.
-    """
-    library = ctypes.CDLL(confluent_kafka.cimpl.__file__)  # finds what the binding is linked with
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, f"rd_kafka_{name}")
-        function.restype, function.argtypes = result, arguments
-    return library
-
-
-_FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
-    "conf_new": (c_void_p, ()),
-    "conf_set": (c_int, (c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)),
-    "conf_set_events": (None, (c_void_p, c_int)),
-    "conf_destroy": (None, (c_void_p,)),
-    "new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
-    "destroy": (None, (c_void_p,)),
-    "name": (c_char_p, (c_void_p,)),
-    "set_log_queue": (c_int, (c_void_p, c_void_p)),
-    "outq_len": (c_int, (c_void_p,)),
-    "flush": (c_int, (c_void_p, c_int)),
-    "purge": (c_int, (c_void_p, c_int)),
-    "fatal_error": (c_int, (c_void_p, c_char_p, c_size_t)),
-    "last_error": (c_int, ()),
-    "metadata": (c_int, (c_void_p, c_int, c_void_p, POINTER(POINTER(RdKafkaMetadata)), c_int)),
-    "metadata_destroy": (None, (POINTER(RdKafkaMetadata),)),
-    "topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
-    "topic_destroy": (None, (c_void_p,)),
-    "topic_name": (c_char_p, (c_void_p,)),
-    "produce_batch": (c_int, (c_void_p, c_int32, c_int, c_void_p, c_int)),
-    "queue_get_main": (c_void_p, (c_void_p,)),
-    "queue_destroy": (None, (c_void_p,)),
-    "queue_poll": (c_void_p, (c_void_p, c_int)),
-    "event_type": (c_int, (c_void_p,)),
-    "event_message_count": (c_size_t, (c_void_p,)),
-    "event_message_next": (c_void_p, (c_void_p,)),
-    "event_message_array": (c_size_t, (c_void_p, c_void_p, c_size_t)),
-    "event_error": (c_int, (c_void_p,)),
-    "event_error_string": (c_char_p, (c_void_p,)),
-    "event_log": (c_int, (c_void_p, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_int))),
-    "event_stats": (c_char_p, (c_void_p,)),
-    "event_destroy": (None, (c_void_p,)),
-}
 
 
 # RdKafkaMessage as a row of the table, in words of 64 bits
@@ -270,11 +161,9 @@ class BulkClient:
                 wait_ms = int(timeout_s * 1000)
                 if self._library.rd_kafka_metadata(self._handle, 0, handle, ctypes.byref(found), wait_ms):
                     return []
-                metadata: Any = found.contents  # its fields are made at run time
-                topics = metadata.topics[: metadata.topic_count]
-                return [
-                    each.id for found_topic in topics for each in found_topic.partitions[: found_topic.partition_count]
-                ]
+                answer: Any = found.contents  # its fields are made at run time
+                topics = answer.topics[: answer.topic_count]
+                return [each.id for one in topics for each in one.partitions[: one.partition_count]]
             finally:
                 if found:
                     self._library.rd_kafka_metadata_destroy(found)

@@ -96,9 +96,9 @@ class BulkProducer(RecordProducer):
 
     # --- which client ---
 
-    def _hasten(self, topic: str) -> None:
+    def _hasten(self) -> None:
         if not self._is_bulk_chosen:
-            super()._hasten(topic)
+            super()._hasten()
 
     def _may_go_in_bulk(self, records: KafkaBatch) -> bool:
         is_plain = records.timestamps is None and records.headers is None and records.partition is None

@@ -107,7 +107,8 @@ class RecordProducer:
             for _ in records.values:
                 delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), "", None)
             return True
-        self._hasten(records.topic)
+        self._topic = records.topic
+        self._hasten()
         is_plain = records.timestamps is None and records.headers is None
         start, total = 0, len(records.values)
         step = max(1, min(total, self._max_messages))
@@ -131,7 +132,8 @@ class RecordProducer:
         if not record.topic:
             delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), "", None)
             return True
-        self._hasten(record.topic)
+        self._topic = record.topic
+        self._hasten()
         unit = delivery if isinstance(delivery, Delivery) else delivery.unit
         key, value = record.key, record.value
         size = (len(value) if value else 0) + (len(key) if key else 0)
@@ -247,11 +249,10 @@ class RecordProducer:
 
     def _broken_by(self, error: KafkaError) -> ConnectError:
         if error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-            # Brokers give an id to who may write to some topic
-            need, client = [Right("WRITE", "topic", self._topic or "NAME")], self._log.client
-            return ConnectError(
-                f"The producer gets no id: {client.lacks(need)}.", hint=f"Grant it: {client.grant(need)}"
-            )
+            # Brokers give an id to who may write to some topic; it is made for the first record, so that one is known
+            needs, client = [Right("WRITE", "topic", self._topic)], self._log.client
+            hint = f"Grant it: {client.grant(needs)}"
+            return ConnectError(f"The producer gets no id: {client.lacks(needs)}.", hint=hint)
         return self._log.error("The producer broke down", error)
 
     def _end_client(self) -> None:
@@ -262,17 +263,16 @@ class RecordProducer:
         """The newest error that the client reported, for messages about delays."""
         return self._log.last_error
 
-    def _hasten(self, topic: str) -> None:
-        """Note the topic, and have an idempotent client get its id for the first.
+    def _hasten(self) -> None:
+        """Have an idempotent client get its id for the first record.
 
         Measured until the first record is acknowledged: 0.52 s if it is left alone, as it asks for its id half a second
         after it was made; 0.07 s when it has to ask a broker for a topic; 0.02 s without idempotence.
         """
-        self._topic = topic
         if self._is_slow_to_begin:
             self._is_slow_to_begin = False
             with suppress(KafkaException, RuntimeError):  # producing says what is wrong with the cluster or the name
-                self._client.list_topics(topic, timeout=ASK_S)
+                self._client.list_topics(self._topic, timeout=ASK_S)
 
     def _await_room(self, messages: int, size: int, give_up: Callable[[], bool]) -> bool:
         while waiting := len(self):

@@ -362,12 +362,14 @@ def _dead_letters(
         return None
     spec = control.spec
     client_id = f"connector-dlq-producer-{spec.id}"
-    producer_settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=client_id)
+    producer_settings, warnings = producer_config(
+        spec.worker_config, spec.connector_config, client_id=client_id, keeps_order=False
+    )
     admin_settings, more = admin_config(
         spec.worker_config, spec.connector_config, client_id=f"connector-dlq-adminclient-{spec.id}"
     )
     warn([*warnings, *more])
-    interceptors = interceptors_of_producer(control, ports, client_id)
+    interceptors = interceptors_of_producer(control, ports, client_id, keeps_order=False)
     producer = RecordProducer(producer_settings, f"the dead letters of {spec.id}", report_each=bool(interceptors))
     return DeadLetterQueue(
         settings,
@@ -380,7 +382,10 @@ def _dead_letters(
 
 
 def interceptors_of_producer(
-    control: TaskControl, ports: TaskPorts, client_id: str
+    control: TaskControl, ports: TaskPorts, client_id: str, *, keeps_order: bool = True
 ) -> Interceptors[ProducerInterceptor]:
-    settings = producer_interceptors(control.spec.worker_config, control.spec.connector_config, client_id=client_id)
+    spec = control.spec
+    settings = producer_interceptors(
+        spec.worker_config, spec.connector_config, client_id=client_id, keeps_order=keeps_order
+    )
     return make_interceptors(ProducerInterceptor, settings, ports.plugins, control.in_stage, control.monitor)  # type: ignore[type-abstract]  # looks for a subclass

@@ -211,7 +211,7 @@ class LetterSender:
     def __init__(self, letters: SourceDeadLetters, control: TaskControl) -> None:
         spec = control.spec
         settings, warnings = producer_config(
-            spec.worker_config, spec.connector_config, client_id=f"connector-dlq-producer-{spec.id}"
+            spec.worker_config, spec.connector_config, client_id=f"connector-dlq-producer-{spec.id}", keeps_order=False
         )
         for warning in warnings:
             log.warning("%s", warning)

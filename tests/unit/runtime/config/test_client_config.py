@@ -71,6 +71,14 @@ def test_a_producer_is_idempotent_unless_other_settings_rule_that_out(given: dic
         assert settings["enable.idempotence"] == ("true" if keeps_order else "false")
 
 
+def test_a_producer_of_dead_letters_asks_for_no_id_unless_it_is_set() -> None:
+    settings, _ = producer_config(WORKER, {}, client_id="c", keeps_order=False)
+    assert settings["enable.idempotence"] == "false"
+    own = {"producer.override.enable.idempotence": "true"}
+    settings, _ = producer_config(WORKER, own, client_id="c", keeps_order=False)
+    assert settings["enable.idempotence"] == "true"
+
+
 def test_a_consumer_has_connects_own_defaults() -> None:
     settings, warnings = consumer_config(WORKER, {}, client_id="connector-consumer-a-0", group_id="connect-a")
 

@@ -22,7 +22,7 @@ from kconnect.runtime.kafka import (
     TransactionalProducer,
 )
 from kit.pace import ample_s
-from kit.played_broker import END_TRANSACTION, PRODUCE, PlayedBroker, played_broker
+from kit.played_broker import END_TRANSACTION, INIT_PRODUCER_ID, PRODUCE, PlayedBroker, played_broker
 from kit.waiting import eventually
 
 VALUES = [b"x"] * 2_000
@@ -36,6 +36,19 @@ def played() -> Iterator[PlayedBroker]:
 
 def settings(played: PlayedBroker, **more: Any) -> dict[str, Any]:
     return {"bootstrap.servers": played.bootstrap, "linger.ms": 0, "log_level": 0, **more}
+
+
+@pytest.mark.parametrize("is_bulk", [False, True])
+def test_a_client_that_gets_no_id_names_the_right_to_write_to_its_topic(is_bulk: bool, played: PlayedBroker) -> None:
+    played.refuse(INIT_PRODUCER_ID, *[KafkaError.CLUSTER_AUTHORIZATION_FAILED] * 20)
+    producer = BulkProducer(settings(played, **{"enable.idempotence": True}), "orders-0")
+    units = Units(producer, is_bulk=is_bulk)
+    try:
+        died = raised_by(units.send) or eventually(lambda: raised_by(partial(producer.flush, 0.5)), 10, "it has died")
+        assert str(died) == "The producer gets no id: User:ANONYMOUS lacks WRITE on topic orders."
+        assert "--operation Write --topic orders" in str(died.hint)
+    finally:
+        producer.close()
 
 
 class Units:
