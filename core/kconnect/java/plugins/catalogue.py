@@ -318,9 +318,8 @@ class JavaPlugins:
                 known = set(describe(java_class(name, folder, Hosted, self._host))["kinds"])
             except ConnectError as err:
                 raise ConfigError(f"Java cannot load {name}: {err}", hint=err.hint) from err
-        if not known & set(
-            kinds
-        ):  # its manifests may name fewer: what extends StringConverter is a header converter too
+        # Its manifests may name fewer: what extends StringConverter is a header converter too
+        if not known & set(kinds):
             known = known | set(self.index.plugins(reads=False).get(name, {}))
         for kind in kinds:
             if kind in known:

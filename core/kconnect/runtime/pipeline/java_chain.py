@@ -306,22 +306,28 @@ class _Runs:
         self.parts: Sequence[PolledPart] = [part for run in runs if run is not None for part in run.parts]
 
 
-class _Misfit:
-    """A record that cannot cross as it is, to be settled by our policy. Implements Polled and PolledPart."""
+class _OwnPart:
+    """The base of a poll that is one part. Implements Polled and PolledPart, but for the units."""
 
     makes_records: Final = True
+
+    @property
+    def parts(self) -> Sequence[PolledPart]:
+        return (self,)  # type: ignore[return-value]  # what is derived has size and units
+
+    def records(self) -> Sequence[SourceRecord]:
+        """Returns none: Java ends its transactions itself, between polls."""
+        return ()
+
+
+class _Misfit(_OwnPart):
+    """A record that cannot cross as it is, to be settled by our policy. Implements Polled and PolledPart."""
+
     size: Final = 1
 
     def __init__(self, misfit: Misfit, policy: FailurePolicy) -> None:
         self._misfit = misfit
         self._policy = policy
-
-    @property
-    def parts(self) -> Sequence[PolledPart]:
-        return (self,)
-
-    def records(self) -> Sequence[SourceRecord]:
-        return ()
 
     def units(self, conversion: SourceConversion) -> Iterator[ReadyUnit]:
         record, error = self._misfit.record, self._misfit.error
@@ -333,10 +339,8 @@ class _Misfit:
         raise self._misfit.error
 
 
-class _EncodedByJava:
+class _EncodedByJava(_OwnPart):
     """A poll that Java has transformed and converted. Implements Polled and PolledPart. Threads: the task's."""
-
-    makes_records: Final = True
 
     def __init__(self, poll: EncodedPoll, policy: FailurePolicy) -> None:
         self.size = len(poll)
@@ -347,14 +351,6 @@ class _EncodedByJava:
         """By which Java knows the records of all batches."""
         self._positions: dict[str, SourcePosition] = {}
         self._done = 0
-
-    @property
-    def parts(self) -> Sequence[PolledPart]:
-        return (self,)
-
-    def records(self) -> Sequence[SourceRecord]:
-        """Returns None: Java ends its transactions itself, between polls."""
-        return ()
 
     def units(self, conversion: SourceConversion) -> Iterator[ReadyUnit]:
         try:

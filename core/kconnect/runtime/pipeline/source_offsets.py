@@ -142,9 +142,8 @@ class SourceOffsetCommitter:
             if not self._uncommitted:
                 self._committed.set()
                 return True
-            for (
-                offset
-            ) in self._uncommitted.values():  # what Java cannot store is a plain text once it has crossed the link
+            # Here, as what Java cannot store is a plain text once it has crossed the link
+            for offset in self._uncommitted.values():
                 check_format(offset.partition)
                 check_format(offset.offset)
             began_s = time.monotonic()

@@ -16,7 +16,7 @@ _AS_TEXT = text_types([known.oid for known in postgres.types])
 
 
 class _Cursor(ServerCursor[Any]):
-    """SQLAlchemy leaves the cursor of a lost connection open, of which psycopg warns although nothing is left open."""
+    """Names the column of a value that Python has not."""
 
     def fetchmany(self, size: int = 0) -> list[Any]:
         """Errors: DataError that names the columns."""
@@ -42,7 +42,7 @@ class _Cursor(ServerCursor[Any]):
         return "; ".join(found)
 
     def __del__(self, *_: Any) -> None:
-        """Nothing to say."""
+        """Nothing to say: of a cursor that SQLAlchemy leaves with a lost connection psycopg would warn."""
 
 
 def prepare(connection: Connection[Any], _record: object) -> None:

@@ -66,14 +66,13 @@ class ChangePatience:
         Errors: UnreachableError, nothing is written; TimedOutError, it may be written later; those of `write`.
         """
         self.refuse_if_away()
-        future: Future[None] = Future()
-        run = contextvars.copy_context().run
-        threading.Thread(target=run, args=(_do, write, future), name="config-write", daemon=True).start()
+        future = on_own_thread("config-write", write)
         try:
             self.result(future, threading.TIMEOUT_MAX)
         except NotYet:
             if future.done():  # the write itself raised it, or has just ended
-                return future.result()
+                future.result()
+                return
             raise TimedOutError(f"Request timed out. {unknown_end(self.silence())}") from None
 
 
@@ -83,10 +82,18 @@ def unknown_end(silence: str | None) -> str:
     return f"{silence}: {said}." if silence else f"{said.capitalize()}."
 
 
-def _do(write: Callable[[], Any], future: Future[None]) -> None:
+def on_own_thread(name: str, call: Callable[[], Result]) -> Future[Result]:
+    """What a call will give that waits for Kafka as long as it likes. It has the context of who asks."""
+    future: Future[Result] = Future()
+    run = contextvars.copy_context().run
+    threading.Thread(target=run, args=(_do, call, future), name=name, daemon=True).start()
+    return future
+
+
+def _do(call: Callable[[], Result], future: Future[Result]) -> None:
     try:
-        write()
+        found = call()
     except BaseException as err:  # top of a thread: it belongs to who asked
         future.set_exception(err)
     else:
-        future.set_result(None)
+        future.set_result(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
@@ -11,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from kconnect.client.outage import NO_ANSWER
 from kconnect.errors import TimedOutError, UnreachableError
+from kconnect.runtime.herder.health.change_patience import on_own_thread
 from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 
 Result = TypeVar("Result")
@@ -41,13 +41,9 @@ class KafkaReads:
         if outage is not None:
             raise UnreachableError(f"{what} cannot be read: {outage.sentence()}")
         with self._lock:
-            shared = self._pending.get(key)
-            future: Future[Result] = shared or Future()
-            if shared is None:
-                self._pending[key] = future
-        if shared is None:
-            run = contextvars.copy_context().run
-            threading.Thread(target=run, args=(self._read, key, future, read), name="kafka-read", daemon=True).start()
+            future: Future[Result] | None = self._pending.get(key)
+            if future is None:
+                future = self._pending[key] = on_own_thread("kafka-read", lambda: self._read(key, read))
         try:
             return future.result(self._within_s)
         except FutureTimeoutError:
@@ -55,16 +51,9 @@ class KafkaReads:
                 return future.result()
             raise TimedOutError(f"{what} cannot be read: {NO_ANSWER} {self._within_s:g} s ({ANSWER_SETTING})") from None
 
-    def _read(self, key: Hashable, future: Future[Result], read: Callable[[], Result]) -> None:
+    def _read(self, key: Hashable, read: Callable[[], Result]) -> Result:
         try:
-            found = read()
-        except BaseException as err:  # top of a thread: it belongs to who asked
-            self._forget(key)
-            future.set_exception(err)
-        else:
-            self._forget(key)
-            future.set_result(found)
-
-    def _forget(self, key: Hashable) -> None:
-        with self._lock:
-            del self._pending[key]
+            return read()
+        finally:
+            with self._lock:  # before anybody has the answer: who asks then gets a new one
+                del self._pending[key]
