@@ -1,9 +1,7 @@
-"""SqlSource from sqlite files, through the harness: modes, offsets, tables, types, refusals."""
+"""SqlSource from sqlite files, through the harness: modes, offsets, tables, refusals."""
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import sqlite3
 import sys
 from contextlib import closing
@@ -15,12 +13,10 @@ import pytest
 from kconnect.api import ConfigError, ConnectError, DataError, ExactlyOnceSupport
 from kconnect.builtin.connectors.sql import sql_source
 from kconnect.builtin.connectors.sql.sql_source import SqlSourceConnector
-from kconnect.testing import SourceHarness
+from kit.sqlite_source import BOTH, IDS, add, change, nothing_more, source_of, values_of
 from kit.waiting import eventually
 
-IDS = {"mode": "incrementing"}
 TIMES = {"mode": "timestamp", "timestamp_column_name": "at"}
-BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
 PARTITION = {"protocol": "1", "table": "orders"}
 
 
@@ -31,35 +27,8 @@ def file(tmp_path: Path) -> Path:
     return made
 
 
-def change(file: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("PRAGMA synchronous = OFF")  # these files need not outlive a power cut
-        for statement in statements:
-            connection.execute(statement)
-
-
-def add(file: Path, *names: str, second: int = 1) -> None:
-    for name in names:
-        change(file, f"INSERT INTO orders (name, at) VALUES ('{name}', '2026-01-02 03:04:{second:02d}')")
-
-
-def source_of(file: Path, *, offsets: Any = (), tasks: int = 1, **more: str) -> SourceHarness:
-    settings = {key.replace("_", "."): value for key, value in more.items()}
-    config = {"connection.url": f"jdbc:sqlite:{file}", "topic.prefix": "shop-", "poll.interval.ms": "1"}
-    return SourceHarness("SqlSource", {**config, **settings, "tasks.max": str(tasks)}, offsets=offsets)
-
-
 def names(records: Any) -> list[str]:
     return [record.value["name"] for record in records]
-
-
-def values_of(record: Any) -> list[Any]:
-    return [record.value[field.name] for field in record.value_schema.fields]
-
-
-def nothing_more(source: SourceHarness) -> bool:
-    """Whether four rounds give nothing."""
-    return not [record for _ in range(12) for record in source.poll_once()]
 
 
 def test_new_rows_are_found_by_their_id_and_a_restart_goes_on_behind_the_last(file: Path) -> None:
@@ -143,13 +112,6 @@ def test_a_query_is_read_with_the_modes_clause_at_its_end(file: Path) -> None:
         assert source.offset(query="query") == {"incrementing": 2}
 
 
-def test_the_type_of_an_expression_is_that_of_its_first_values(file: Path) -> None:
-    add(file, "a", "b")
-    mixed = "SELECT CASE id WHEN 1 THEN 1 ELSE 1.5 END AS n, NULL AS none, name || '!' AS text FROM orders"
-    with source_of(file, mode="bulk", query=mixed) as source:
-        assert [values_of(record) for record in source.poll(2)] == [[1.0, None, "a!"], [1.5, None, "b!"]]
-
-
 def test_a_query_with_two_columns_of_one_name_fails_with_that_name(file: Path) -> None:
     add(file, "a")
     query = "SELECT a.id, b.id FROM orders a, orders b"
@@ -158,72 +120,6 @@ def test_a_query_with_two_columns_of_one_name_fails_with_that_name(file: Path) -
         pytest.raises(DataError, match="several columns named id: name them with AS"),
     ):
         source.poll(1)
-
-
-def test_every_type_is_that_of_confluents_connector(file: Path) -> None:
-    change(
-        file,
-        "CREATE TABLE types (id INTEGER PRIMARY KEY, big BIGINT NOT NULL, price DECIMAL(8,2), ratio REAL, "
-        "flag BOOLEAN, day DATE, clock TIME, at TIMESTAMP, ms TIMESTAMP, raw BLOB, memo VARCHAR(20))",
-        "INSERT INTO types VALUES (1, 4294967296, 9.5, 0.1, 1, '2026-01-02', '03:04:05.678', "
-        "'2026-01-02 03:04:05.678', 1767323045678, x'00ff', 'ä')",
-        "INSERT INTO types (big) VALUES (1)",
-    )
-    with source_of(file, **IDS, table_whitelist="types") as source:
-        full, empty = source.poll(2)
-    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.UTC)
-    expected = [1, 1 << 32, decimal.Decimal("9.50"), 0.1, True, at.date(), at.time(), at, at, b"\x00\xff", "ä"]
-    assert values_of(full) == expected
-    assert values_of(empty) == [2, 1, *[None] * 9]
-    fields = {field.name: field.schema for field in full.value_schema.fields}
-    assert full.value_schema.name == "types"
-    assert [name for name, schema in fields.items() if not schema.is_optional] == ["id", "big"]
-    assert fields["price"].parameters == {"scale": "2", "connect.decimal.precision": "8"}
-    logical = " ".join((schema.name or str(schema.type)).rpartition(".")[2] for schema in fields.values())
-    assert logical == "INT64 INT64 Decimal FLOAT64 BOOLEAN Date Time Timestamp Timestamp BYTES STRING"
-
-
-@pytest.mark.parametrize(
-    ("mapping", "kinds"),
-    [
-        ("none", ["Decimal", "Decimal", "Decimal"]),
-        ("precision_only", ["INT16", "Decimal", "Decimal"]),
-        ("best_fit", ["INT16", "FLOAT64", "Decimal"]),
-        ("best_fit_eager_double", ["INT16", "FLOAT64", "FLOAT64"]),
-    ],
-)
-def test_numerics_become_what_numeric_mapping_says(file: Path, mapping: str, kinds: list[str]) -> None:
-    change(
-        file,
-        "CREATE TABLE n (a NUMERIC(4,0), b NUMERIC(8,2), c NUMERIC(30,2))",
-        "INSERT INTO n VALUES (12, 1.5, 2.5)",
-    )
-    with source_of(file, mode="bulk", table_whitelist="n", numeric_mapping=mapping) as source:
-        (record,) = source.poll(1)
-    found = [(field.schema.name or str(field.schema.type)).rpartition(".")[2] for field in record.value_schema.fields]
-    assert found == kinds
-    assert [float(value) for value in values_of(record)] == [12, 1.5, 2.5]
-
-
-@pytest.mark.parametrize(
-    ("granularity", "expected"),
-    [
-        ("micros_long", 1767323045678000),
-        ("micros_string", "1767323045678000"),
-        ("micros_iso_datetime_string", "2026-01-02T04:04:05.678000"),
-        ("nanos_long", 1767323045678000000),
-        ("nanos_iso_datetime_string", "2026-01-02T04:04:05.678000000"),
-    ],
-)
-def test_timestamps_are_numbers_or_texts_of_a_finer_unit_and_in_the_databases_zone(
-    file: Path, granularity: str, expected: Any
-) -> None:
-    change(file, "INSERT INTO orders (at) VALUES ('2026-01-02 04:04:05.678')")
-    with source_of(file, **BOTH, timestamp_granularity=granularity, db_timezone="Europe/Berlin") as source:
-        (record,) = source.poll(1)
-        assert record.value["at"] == expected
-        assert record.source_offset["timestamp"] == 1767323045678
-        assert nothing_more(source)
 
 
 def test_tables_are_dealt_to_tasks_and_one_that_is_new_is_read_too(file: Path) -> None:
@@ -281,105 +177,6 @@ def test_rows_without_a_value_to_go_by_are_left_out_where_that_is_allowed(file: 
         pytest.raises(DataError, match="Column n of loose is null in 1 row"),
     ):
         source.poll(2)
-
-
-def test_a_column_of_sqlite_that_holds_other_values_than_its_type_is_text_from_then_on(file: Path, caplog: Any) -> None:
-    change(
-        file,
-        "CREATE TABLE odd (id INTEGER PRIMARY KEY, n INTEGER, price DECIMAL(8,2), any)",
-        "INSERT INTO odd VALUES (1, 7, 0.1 + 0.2, 1), (2, 'secret', 1.5, 'x'), (3, 9, 2, x'00ff')",
-        "INSERT INTO odd VALUES (4, 9, 'free', 1)",
-    )
-    with source_of(file, **IDS, table_whitelist="odd", batch_max_rows="1") as source:
-        found = [values_of(record) for record in source.poll(4)]
-    cents = decimal.Decimal("0.30")
-    assert found == [
-        [1, 7, cents, 1],
-        [2, "secret", decimal.Decimal("1.50"), "x"],
-        [3, "9", decimal.Decimal("2.00"), "AP8="],
-        [4, "9", "free", "1"],
-    ]
-    assert "Column n has a value (str) that is not of type int64. The column is read as text" in caplog.text
-    assert "secret" not in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("kind", "first", "stored", "read"),
-    [
-        ("BLOB", "x'00ff'", "5", b"5"),
-        ("BLOB", "x'00ff'", "1000000000000", b"1000000000000"),
-        ("BLOB", "x'00ff'", "1.5", b"1.5"),
-        ("BLOB", "x'00ff'", r"'\x41'", rb"\x41"),
-        ("BOOLEAN", "1", "7", "7"),
-        ("BOOLEAN", "1", "0", False),
-        ("DATE", "'2026-01-02'", "'2026-01-02 03:04:05'", "2026-01-02 03:04:05"),
-        ("DATE", "'2026-01-02'", "'2026-01-02 00:00:00'", datetime.date(2026, 1, 2)),
-        ("TIME", "'03:04:05'", "'03:04:05+02:00'", "03:04:05+02:00"),
-    ],
-)
-def test_a_value_of_sqlite_that_is_only_near_its_columns_type_is_what_it_was(
-    file: Path, kind: str, first: str, stored: str, read: Any
-) -> None:
-    change(
-        file,
-        f"CREATE TABLE odd (id INTEGER PRIMARY KEY, v {kind})",
-        f"INSERT INTO odd VALUES (1, {first}), (2, {stored})",
-    )
-    with source_of(file, **IDS, table_whitelist="odd") as source:
-        found = source.poll(2)[1].value["v"]
-    assert (found, type(found)) == (read, type(read))
-
-
-def test_a_text_with_digits_in_it_is_no_number(file: Path) -> None:
-    """SQLite has no type UUID, and says NUMERIC of such a column."""
-    change(
-        file,
-        "CREATE TABLE odd (id INTEGER PRIMARY KEY, u UUID)",
-        "INSERT INTO odd VALUES (1, '6ba7b810-9dad-11d1-80b4-00c04fd430c8'), (2, '12 apples'), (3, '$1.50')",
-    )
-    with source_of(file, **IDS, table_whitelist="odd") as source:
-        found = [values_of(record)[1] for record in source.poll(3)]
-    assert found == ["6ba7b810-9dad-11d1-80b4-00c04fd430c8", "12 apples", "$1.50"]
-
-
-def test_numbers_for_times_are_milliseconds_and_with_a_fraction_julian_days(file: Path) -> None:
-    change(
-        file,
-        "CREATE TABLE odd (id INTEGER PRIMARY KEY, at TIMESTAMP, clock TIME, day DATE)",
-        "INSERT INTO odd VALUES (1, 1764237600123, 11045123, 1764237600123)",
-        "INSERT INTO odd VALUES (2, julianday('2025-11-27 10:00:00.123'), julianday('2025-11-27 03:04:05.123'), "
-        "julianday('2025-11-27 10:00:00'))",
-        "INSERT INTO odd VALUES (3, '2025-11-27 10:00:00.123', '03:04:05.123', '2025-11-27')",
-    )
-    with source_of(file, mode="timestamp", timestamp_column_name="at", table_whitelist="odd",
-                   validate_non_null="false") as source:  # fmt: skip
-        found = [values_of(record) for record in source.poll(3)]
-        assert nothing_more(source)
-    time, clock = datetime.datetime(2025, 11, 27, 10, 0, 0, 123000, datetime.UTC), datetime.time(3, 4, 5, 123000)
-    assert sorted(found) == [[row, time, clock, datetime.date(2025, 11, 27)] for row in (1, 2, 3)]
-
-
-def test_a_number_that_is_no_time_is_a_text(file: Path) -> None:
-    change(file, "CREATE TABLE odd (id INTEGER PRIMARY KEY, at TIMESTAMP)", "INSERT INTO odd VALUES (1, 1764237600.5)")
-    with source_of(file, **IDS, table_whitelist="odd") as source:
-        assert values_of(source.poll(1)[0]) == [1, "1764237600.5"]
-
-
-def test_a_text_that_is_not_utf8_fails_the_task_and_is_not_waited_for(file: Path) -> None:
-    change(file, "CREATE TABLE odd (id INTEGER PRIMARY KEY, t)", "INSERT INTO odd VALUES (1, CAST(x'ff' AS TEXT))")
-    with source_of(file, **IDS, table_whitelist="odd") as source, pytest.raises(ConnectError, match="column 't'"):
-        source.poll(1)
-
-
-def test_numbers_of_a_column_without_type_keep_every_digit(file: Path) -> None:
-    change(
-        file,
-        "CREATE TABLE odd (id INTEGER PRIMARY KEY, any)",
-        f"INSERT INTO odd VALUES (1, 3), (2, 0.5), (3, {2**53}), (4, {2**53 + 1}), (5, 2.5)",
-    )
-    with source_of(file, **IDS, table_whitelist="odd", batch_max_rows="1") as source:
-        found = [values_of(record)[1] for record in source.poll(5)]
-    assert found == [3, 0.5, float(2**53), str(2**53 + 1), "2.5"]
 
 
 def test_a_table_that_cannot_be_read_stops_no_other_and_is_read_once_it_can_be(
