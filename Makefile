@@ -4,9 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
-# Spark comes as sources only: building it would leave 1.9 GB in uv's cache for the next .venv. So it is built in a
-# cache of its own, which goes; `UV_CACHE=keep` is for those who make many a .venv.
-UV_CACHE   ?=
+# Spark comes as sources only: building it would leave 1.9 GB in uv's cache, and as much again with each .venv where
+# the registry's answers must not be cached. So it is built in a cache of its own, which goes.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 # A file's tests share fixtures and stay together; longest files first (tests/conftest.py). Four processes on two
 # cores: tests with real processes wait for them now and then, and leave a core idle.
@@ -37,10 +36,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@awk '/^uv==/{keep=1} keep{print} keep&&!/\\$$/{exit}' requirements-dev.lock > $(VENV)/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(VENV)/uv.lock
-ifneq ($(UV_CACHE),keep)
 	@awk '/^pyspark==/{keep=1} keep{print} keep&&!/\\$$/{exit}' requirements.lock > $(VENV)/spark.lock
 	@$(UV_INSTALL) --cache-dir $(VENV)/uv-cache --no-deps --require-hashes -r $(VENV)/spark.lock; rm -rf $(VENV)/uv-cache
-endif
 	@$(UV_INSTALL) --require-hashes --compile-bytecode -r requirements.lock
 	@$(UV_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
