@@ -213,7 +213,7 @@ def _query_conf(folder: Path) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": pools.absolute().as_uri(),
         "spark.cleaner.referenceTracking": "true",
-        # query/jvm_collections.py does it, from the first query on
+        # JvmCollections of query/engine.py does it, from the first query on
         "spark.cleaner.periodicGC.interval": "36500d",
     }
 

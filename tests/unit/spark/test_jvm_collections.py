@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from kconnect.clock import SystemClock
-from kconnect.spark.query.jvm_collections import JvmCollections
+from kconnect.spark.query.engine import JvmCollections
 from kconnect.spark.settings import SparkSettings, spark_conf
 from kit.waiting import eventually
 

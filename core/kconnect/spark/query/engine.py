@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.spark.application import SparkApplication
-from kconnect.spark.query.jvm_collections import JvmCollections
 from kconnect.spark.query.tallies import Tallies
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_spec import TallyAddress
@@ -32,6 +32,10 @@ _DEFAULTS: Final = {
     # Stopping waits this long for a batch that does not react to its interruption
     "spark.sql.streaming.stopTimeout": "10s",
 }
+# As Spark's cleaner does by default: it deletes what jobs leave once the JVM has found that nobody refers to it
+_COLLECT_EVERY_S: Final = 1800.0
+# One under way may take a second
+_COLLECTION_ENDS_S: Final = 5.0
 QUERY_POOL: Final = "queries"
 
 
@@ -153,3 +157,32 @@ def set_current(engine: QueryEngine | None) -> None:
     """The worker's launcher has started, or ended."""
     global _current
     _current = engine
+
+
+class JvmCollections:
+    """Collects garbage in Spark's JVM, by `collect`, every half hour. Lifecycle: constructed -> start -> stop.
+
+    In the time of queries alone: Spark's own timer runs without them too, and each collection widens the JVM's young
+    generation, which a worker without queries fills and keeps: 16 MB.
+    """
+
+    def __init__(self, collect: Callable[[], object], clock: Clock | None = None) -> None:
+        """`collect`: what it raises is logged for debugging alone, as others report a JVM that has ended."""
+        self._collect = collect
+        self._clock = clock or SystemClock()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="query-collections", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(_COLLECTION_ENDS_S)
+
+    def _run(self) -> None:
+        while not self._clock.wait(self._stopping, _COLLECT_EVERY_S):
+            try:
+                self._collect()
+            except Exception:  # py4j's, a socket's: whatever breaks with the JVM
+                log.debug("Spark's JVM could not be asked to collect its garbage", exc_info=True)

@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from kconnect.api import Converter, RecordBatch, Schema, SchemaAndValue, SinkRecord, Struct
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.connectors.objects.avro_rows import AvroObject
-from kconnect.builtin.connectors.objects.avro_types import avro_schema
+from kconnect.builtin.connectors.objects.object_writers import avro_schema
 from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.schema_registry.avro.avro_converter import AvroConverter

@@ -12,7 +12,7 @@ import pytest
 
 from kconnect.api import Decimal, Schema, SchemaBuilder
 from kconnect.api.columns import arrow_type, column_of, values_of
-from kconnect.builtin.connectors.objects.avro_types import avro_schema
+from kconnect.builtin.connectors.objects.object_writers import avro_schema
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, kind_of_schema
 from kconnect.builtin.connectors.tables.delta_table import DeltaLakeTable
 from kconnect.builtin.connectors.tables.iceberg_table import IcebergTable

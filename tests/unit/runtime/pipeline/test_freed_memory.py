@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from kconnect.runtime.pipeline.freed_memory import return_freed_memory
+from kconnect.runtime.pipeline.unit_producer import return_freed_memory
 
 # Blocks below the size that glibc maps one by one; the last one stays, so that the heap cannot shrink from its end
 _FREES = """
 import ctypes
 from pathlib import Path
-from kconnect.runtime.pipeline.freed_memory import return_freed_memory
+from kconnect.runtime.pipeline.unit_producer import return_freed_memory
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
