@@ -247,6 +247,18 @@ def test_structs_and_lists_are_json_text_in_columns_of_csv(tmp_path: Path) -> No
     assert next(tmp_path.iterdir()).read_text() == '"a","b"\n"1","[1,2]"\n"{""b"":1}",\n,\n'
 
 
+@pytest.mark.parametrize("kind", ["parquet", "avro"])
+def test_members_that_come_later_in_an_object_are_there(tmp_path: Path, kind: str) -> None:
+    rows = [{"a": {"x": 1}}, {"a": {"y": 2.5}}, {"a": None, "b": [{"p": 1}]}, {"b": [{"q": "x"}]}]
+    with sink_into(tmp_path, object_format=kind, flush_rows="4") as sink:
+        for row in rows:
+            sink.put(row)
+    with source_of(tmp_path, object_format=kind) as source:
+        found = [record.value for record in source.poll(4)]
+    assert [(row["a"]["x"], row["a"]["y"]) for row in found[:2]] == [(1, None), (None, 2.5)]
+    assert [(row["b"][0]["p"], row["b"][0]["q"]) for row in found[2:]] == [(1, None), (None, "x")]
+
+
 @pytest.mark.parametrize("value", [b"", b"abc", b"\x80", b"\x00", b'"\n,'], ids=repr)
 def test_bytes_are_base64_in_csv_and_come_back(tmp_path: Path, value: bytes) -> None:
     schema = SchemaBuilder.struct().field("a", Schema.OPTIONAL_BYTES_SCHEMA).field("b", Schema.INT32_SCHEMA).build()

@@ -245,18 +245,25 @@ def _as_known(piece: pa.Table, known: pa.Schema) -> pa.Schema:
     """The columns of these rows, with the known type where every value is one of it: 2 ** 63 among doubles."""
     import pyarrow as pa
 
-    fields = []
-    for field, column in zip(piece.schema, piece.columns, strict=True):
-        place = known.get_field_index(field.name)
-        kind = field.type if place < 0 else known.field(place).type
-        if kind != field.type and not kind.num_fields:
-            try:
-                for chunk in column.chunks:
-                    fit(chunk, kind, KEPT)
-            except NotFittingError:
-                kind = field.type
-        fields.append(field.with_type(kind))
-    return pa.schema(fields)
+    return pa.schema(
+        [
+            field.with_type(known.field(field.name).type) if _is_one_of(field, column, known) else field
+            for field, column in zip(piece.schema, piece.columns, strict=True)
+        ]
+    )
+
+
+def _is_one_of(field: pa.Field, column: pa.ChunkedArray, known: pa.Schema) -> bool:
+    """Whether every value is one of the known type. Structs and lists never are: they may have other members."""
+    place = known.get_field_index(field.name)
+    if place < 0 or field.type.num_fields or known.field(place).type.num_fields:
+        return False
+    try:
+        for chunk in column.chunks:
+            fit(chunk, known.field(place).type, KEPT)
+    except NotFittingError:
+        return False
+    return True
 
 
 def _stays(new: pa.Field, old: pa.Field) -> bool:
