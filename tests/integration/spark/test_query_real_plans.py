@@ -1,4 +1,4 @@
-"""What Spark's own plans say of queries over records, and what it takes for the name of a column."""
+"""What Spark says: its plans of queries over records, the names that it takes, the columns of what it has written."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kconnect.spark.query.arrow_map import mapped
 from kconnect.spark.query.batch_writer import newest_of_each
 from kconnect.spark.query.row_source import CursorBatches
+from kconnect.spark.query.sink_settings import SinkQuerySettings
 from kconnect.spark.query.source_positions import RowPosition
 from kconnect.spark.query.source_settings import SourceQuerySettings
+from kconnect.spark.query.table_columns import table_columns
 from kconnect.spark.query.topic_jobs import keeps_state, needs_all, records
 from kconnect.spark.query.topic_order import TopicOrder
 from kit.spark_session import local_session
@@ -68,3 +71,37 @@ def test_a_column_is_found_whatever_signs_its_name_has(spark: Any, tmp_path: Pat
     )
     assert batches.once(lambda: False) is not None
     assert [row[1] for row in sent] == [3]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_a_sink_that_starts_again_knows_the_columns_that_it_wrote(spark: Any, tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / kind
+    settings = SinkQuerySettings.parse(
+        {"spark.format": kind, "spark.options.path": str(folder), "spark.options.compression": "snappy"}
+    )
+    assert table_columns(spark, settings) is None
+    spark.createDataFrame([("a",)], "_old string").write.format(kind).save(str(folder))
+    written = "id bigint, at timestamp, price decimal(12,2), parts array<struct<n:bigint>>, _offset bigint"
+    spark.createDataFrame([], written).coalesce(1).write.format(kind).mode("append").save(str(folder))
+    (folder / f"cut.{kind}").write_bytes(b"half of a f")
+
+    found = table_columns(spark, settings)
+
+    assert found is not None
+    parts = pa.list_(pa.struct([("n", pa.int64())]))
+    fields = {field.name: field.type for field in found}
+    assert fields.pop("_old") == pa.string()
+    assert fields == {
+        "id": pa.int64(),
+        "at": pa.timestamp("us", "UTC"),
+        "price": pa.decimal128(12, 2),
+        "parts": parts,
+    }
+
+
+def test_columns_of_a_query_or_of_text_are_not_those_of_records(spark: Any, tmp_path: Path) -> None:
+    for kind in ("parquet", "csv"):
+        spark.range(1).write.format(kind).save(str(tmp_path / kind))
+    for more in ({"spark.format": "csv"}, {"spark.format": "parquet", "spark.query": "select 1 as id"}):
+        settings = SinkQuerySettings.parse(more | {"spark.options.path": str(tmp_path / more["spark.format"])})
+        assert table_columns(spark, settings) is None

@@ -10,6 +10,7 @@ import pytest
 from kconnect.api import RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
 from kconnect.builtin.types.contracts import Contract, Contracts
 from kconnect.errors import DataError
+from kconnect.spark.query.table_columns import with_table_columns
 from kconnect.spark.query.topic_rows import ABOUT, RowsOfBatch, SchemaGrownError, fields_of, key_row
 
 FIELDS = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -306,3 +307,14 @@ def test_columns_with_the_name_of_a_column_about_records_are_looked_at_one_by_on
     batch = RecordBatch("t", kafka_partition=3, value=value, kafka_offsets=pa.array([7, 8]), original_topic="t")
     assert len(rows_of().of(batch, reports)) == 0
     assert [offset for offset, _ in reports.seen] == [7, 8]
+
+
+def test_a_table_that_is_there_has_its_columns_whatever_the_next_records_have() -> None:
+    table = pa.schema([("ID", pa.int64()), ("old", pa.string())])
+    seen = pa.schema([("id", pa.string()), ("more", pa.bool_())])
+
+    made = with_table_columns(table, seen, Contracts())
+
+    assert made == pa.schema([("id", pa.int64()), ("old", pa.string()), ("more", pa.bool_())])
+    frozen = with_table_columns(table, seen, Contracts(Contract.FREEZE))
+    assert frozen.names == ["id", "old"]

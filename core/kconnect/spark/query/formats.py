@@ -18,6 +18,8 @@ class Format:
     """Has MERGE INTO."""
     widens: bool = False
     """Each file has columns of its own, so that those of later ones may be wider."""
+    tells_types: bool = False
+    """Each file says which columns it has, of which types."""
     conf: tuple[tuple[str, str], ...] = ()
     """Settings of the worker without which it does not work."""
 
@@ -27,8 +29,8 @@ _DELTA_CONF: Final = (
     ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"),
 )
 FORMATS: Final[dict[str, Format]] = {
-    "parquet": Format(widens=True),
-    "orc": Format(widens=True),
+    "parquet": Format(widens=True, tells_types=True),
+    "orc": Format(widens=True, tells_types=True),
     "json": Format(widens=True),
     "csv": Format(widens=True),
     "text": Format(widens=True),
@@ -37,6 +39,7 @@ FORMATS: Final[dict[str, Format]] = {
     "avro": Format(
         packages=tuple((line, "org.apache.spark:spark-avro_2.13:4.1.1") for line in ("4.1", "4.2", "4.3")),
         widens=True,
+        tells_types=True,
     ),
     "kafka": Format(
         packages=(

@@ -21,6 +21,7 @@ import pyarrow as pa
 from kconnect.api import RecordBatch, Schema, SinkRecord, Type
 from kconnect.api.columns import arrow_type
 from kconnect.builtin.types.column_type import schema_of
+from kconnect.builtin.types.contracts import Contracts
 from kconnect.builtin.types.declared import declared_type
 from kconnect.builtin.types.fitting import as_mapping
 from kconnect.builtin.types.meaning import meant_schema
@@ -41,6 +42,7 @@ from kconnect.spark.query.formats import guarantee_of
 from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
 from kconnect.spark.query.starts import Starts
+from kconnect.spark.query.table_columns import table_columns, with_table_columns
 from kconnect.spark.query.topic_batches import TopicBatches
 from kconnect.spark.query.topic_ends import TopicEnds
 from kconnect.spark.query.topic_jobs import TopicJobs, keeps_state, needs_all, records
@@ -166,6 +168,8 @@ class TopicSink:
                     return None
         finally:
             path.close()
+        if (known := table_columns(self._session, self._settings)) is not None:
+            found = with_table_columns(known, found, Contracts.parse(self._control.spec.connector_config))
         self._found = found
         return spark_schema(found, about)
 
