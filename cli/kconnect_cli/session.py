@@ -41,7 +41,10 @@ WAIT_VARIABLE = "KCONNECT_REQUEST_TIMEOUT"
 _URL_HELP = f"REST URL of a worker, or of several: URL,URL. [env var: KCONNECT_URL] [default: {DEFAULT_URL}]"
 _CONTEXT_HELP = "Named cluster to use: connect contexts list. [env var: KCONNECT_CONTEXT]"
 _RETRY_HELP = "How long to retry while a rebalance is in progress (409); 0: not at all. [default: 10s]"
-_WAIT_HELP = "How long a command that only reads waits for answers. [env var: KCONNECT_REQUEST_TIMEOUT] [default: 4s]"
+_WAIT_HELP = (
+    "How long a command waits for what it reads, and a change for a worker that says nothing at all. "
+    "[env var: KCONNECT_REQUEST_TIMEOUT] [default: 4s]"
+)
 _USER_HELP = "User for basic auth; the password is KCONNECT_PASSWORD, or asked for. [env var: KCONNECT_USER]"
 _CA_HELP = "CA certificates to trust, PEM. [env var: KCONNECT_CA_FILE]"
 _CERT_HELP = "Client certificate, PEM. [env var: KCONNECT_CERT_FILE]"

@@ -137,6 +137,14 @@ class Terms:
     advice: Advice = field(default_factory=Advice)
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What to do while a server has not begun its answer: `ask` is called each `every_s`; its errors end the wait."""
+
+    every_s: float
+    ask: Callable[[], None]
+
+
 class HttpExchange:
     """Sends requests, over connections that are kept open. Threads: one at a time; `abort` from any.
 
@@ -152,17 +160,26 @@ class HttpExchange:
         self._current: socket.socket | None = None  # where another thread finds what to abort
         self._is_aborted = False
 
+    def another(self) -> HttpExchange:
+        """One with the same server on the same terms, while this one waits."""
+        return HttpExchange(self._terms, self._base)
+
     def send(
-        self, request: Request, timeout_s: float | None = None, into: Callable[[bytes], object] | None = None
+        self,
+        request: Request,
+        timeout_s: float | None = None,
+        into: Callable[[bytes], object] | None = None,
+        silence: Silence | None = None,
     ) -> Response:
         """One exchange; any status is an answer. `timeout_s` shortens the deadline of the terms.
 
         `into` gets the body of a success piece by piece; the answer's own is empty then.
-        Errors: HttpFailure, whose classes are in http_failures.py; those of `tls` and `into`.
+        Errors: HttpFailure, whose classes are in http_failures.py; those of `tls`, `into` and `silence`.
         """
         limit_s = self._terms.timeout_s if timeout_s is None else min(timeout_s, self._terms.timeout_s)
         url = urldefrag(self._base + request.path).url
-        turn = _Turn(self._base or self._terms.shown(url), str(request) if self._base else "", limit_s, self._terms)
+        where, shown = self._base or self._terms.shown(url), str(request) if self._base else ""
+        turn = _Turn(where, shown, limit_s, self._terms, silence)
         for _ in range(self._terms.redirects + 1):
             response = self._once(turn, url, request, into)
             target = response.headers.get("location")
@@ -229,7 +246,7 @@ class HttpExchange:
         into: Callable[[bytes], object] | None,
     ) -> tuple[Response, bool]:
         """The answer, and whether the connection may be used again."""
-        advice, said = self._terms.advice, _Wire(connection.sock, turn.deadline(), self._terms.idle_s)
+        advice, said = self._terms.advice, _Wire(connection.sock, turn.deadline(), self._terms.idle_s, turn.silence)
         try:
             _send(said, parts, proxy, request)
             answer = HTTPResponse(said, method=request.method)  # type: ignore[arg-type]  # all it asks of a socket
@@ -290,9 +307,12 @@ class HttpExchange:
 class _Turn:
     """One call of `send`: where to, for messages, and until when."""
 
-    def __init__(self, where: str, request: str, timeout_s: float, terms: Terms) -> None:
+    def __init__(
+        self, where: str, request: str, timeout_s: float, terms: Terms, silence: Silence | None = None
+    ) -> None:
         self.where = where
         self.request = request
+        self.silence = silence
         self.timeout_s = timeout_s
         connect_s = terms.connect_timeout_s
         self._connect_timeout_s = None if connect_s is None else min(connect_s, timeout_s)
@@ -334,10 +354,13 @@ class _Connection:
 class _Wire(io.RawIOBase):
     """A socket for one exchange: every wait ends at the deadline, also where a byte comes now and then."""
 
-    def __init__(self, sock: socket.socket, deadline: float, idle_s: float | None) -> None:
+    def __init__(
+        self, sock: socket.socket, deadline: float, idle_s: float | None, silence: Silence | None = None
+    ) -> None:
         self._sock = sock
         self._deadline = deadline
         self._idle_s = idle_s
+        self._silence = silence
         self.has_begun = self.has_ended = False
 
     def makefile(self, _mode: str) -> io.BufferedReader:
@@ -348,10 +371,17 @@ class _Wire(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:  # bytearray or memoryview
-        self._limit()
-        count = self._sock.recv_into(buffer)
-        self.has_begun, self.has_ended = True, not count
-        return count
+        while True:
+            self._limit()
+            try:
+                count = self._sock.recv_into(buffer)
+            except TimeoutError:
+                if (watch := self._watch()) is None or self._deadline <= time.monotonic():
+                    raise
+                watch.ask()
+            else:
+                self.has_begun, self.has_ended = True, not count
+                return count
 
     def sendall(self, data: bytes) -> None:
         left = memoryview(data)
@@ -360,8 +390,13 @@ class _Wire(io.RawIOBase):
             left = left[self._sock.send(left) :]
 
     def _limit(self) -> None:
-        left_s = _left_s(self._deadline)
-        self._sock.settimeout(left_s if self._idle_s is None else min(left_s, self._idle_s))
+        watch, left_s = self._watch(), _left_s(self._deadline)
+        idle_s = self._idle_s if watch is None else watch.every_s
+        self._sock.settimeout(left_s if idle_s is None else min(left_s, idle_s))
+
+    def _watch(self) -> Silence | None:
+        """What asks while nothing comes; None once something has, or where nobody asks."""
+        return None if self.has_begun else self._silence
 
 
 class _TooManyBytesError(Exception):

@@ -19,6 +19,8 @@ NO_ANSWER: Final = "Kafka gave no answer within"
 _AWAY: Final = "Kafka is away"
 NOTHING_CHANGED: Final = "Nothing was changed"
 """What a worker says of a change that it did not begin, and will not."""
+UNKNOWN_END: Final = "it is not known whether this was done, and it may still be done"
+"""What is said of a change that was begun, or sent, and whose end nobody has reported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Patience: how long a command that only reads waits, over all its questions together.
+"""Patience: how long a command waits for workers that say nothing, over all its questions together.
 
 A frozen process, or a network that drops packets, accepts a connection and never answers. Without this limit each
 question would wait as long as a change may take: a minute and a half.
@@ -39,6 +39,11 @@ class Patience:
         now_s = self.monotonic()
         is_short = now_s < self._short_until_s
         return Turn(self, now_s, now_s + (min(_SHORT_S, self.limit_s) if is_short else self.limit_s), is_short=is_short)
+
+    def for_change(self) -> Turn:
+        """One change: how long all workers together may say nothing, neither of it nor of themselves."""
+        now_s = self.monotonic()
+        return Turn(self, now_s, now_s + self.limit_s)
 
     def note_late(self) -> None:
         """A question found no answer."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kconnect.client.http_exchange import HttpExchange, Request, Response
+from kconnect.client.http_exchange import HttpExchange, Request, Response, Silence
 from kconnect.client.transport import checked_url, worker_exchange
 from kconnect.errors import BadRequestError, UnreachableError
 
@@ -38,9 +38,12 @@ class Peers:
         self._open: set[HttpExchange] = set()
         self._is_closed = False
 
-    def send(self, url: str, request: Request, within_s: float | None = None) -> Response:
-        """`within_s`: less than `timeout_s`. Errors: UnreachableError, TimedOutError, ConfigError for certificates; any
-        status is an answer.
+    def send(
+        self, url: str, request: Request, within_s: float | None = None, silence: Silence | None = None
+    ) -> Response:
+        """`within_s`: less than `timeout_s`. Any status is an answer.
+
+        Errors: UnreachableError, TimedOutError, ConfigError for certificates; those of `silence`.
         """
         try:
             base = checked_url(url)
@@ -54,7 +57,7 @@ class Peers:
                 raise UnreachableError(f"The worker is stopping; it sends no more requests to {url} any more")
             self._open.add(transport)
         try:
-            return transport.send(request, within_s)
+            return transport.send(request, within_s, None, silence)
         finally:
             with self._lock:
                 self._open.discard(transport)

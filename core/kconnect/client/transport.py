@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
-from kconnect.client.http_exchange import HttpExchange, Request, Response, Terms
-from kconnect.client.http_failures import Advice, BrokenOffError, NotConnectedError, late
-from kconnect.client.patience import Patience
+from kconnect.client.http_exchange import HttpExchange, Request, Response, Silence, Terms
+from kconnect.client.http_failures import Advice, BrokenOffError, LateError, NotConnectedError, late
+from kconnect.client.outage import UNKNOWN_END
+from kconnect.client.patience import Patience, Turn
 from kconnect.errors import BadRequestError, ConnectError, TimedOutError, UnreachableError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ ADVICE: Final = Advice(
 """What to do about a worker that cannot be asked."""
 READ_ADVICE: Final = replace(ADVICE, late="It may be frozen, or wait for Kafka: its log says more.")
 """The same for what is only read: nothing was changed."""
+_UNKNOWN_ADVICE: Final = "It may be frozen, or wait for Kafka: look at the connector's state before you try again."
 
 # Asking twice changes nothing. A POST or PATCH may have been carried out by a worker that broke it off
 _IDEMPOTENT: Final = frozenset({"GET", "PUT"})
@@ -50,6 +52,7 @@ _FOR_HEALTH: Final = 0.2
 _LEAST_S: Final = 0.05
 # Longer than any change of a quiet cluster: what takes more is reported
 _SILENT_S: Final = 2.0
+_Ask = Callable[[str, bool, bool], Response]
 
 
 class Transport(Protocol):
@@ -108,7 +111,7 @@ class FailoverTransport:
     in time or answers 503 is skipped only for requests that may be sent twice.
 
     With `patience` a read ends in that time, except while its worker is starting; a change is only sent to a worker
-    that answers, and may then take as long as the transport's own terms say.
+    that answers, and may then take as long as the transport's own terms say, while the worker answers other questions.
     """
 
     def __init__(
@@ -143,7 +146,10 @@ class FailoverTransport:
                 err.hint = f"{request} was not sent. {err.hint or ''}".rstrip()
                 raise
         with self._telling(request):
-            return self._first_of(request, lambda _is_last, _is_known: None)
+            if self._patience is None:
+                return self._first_of(request, self._sent_within(request, lambda _is_last, _is_known: None))
+            turn = self._patience.for_change()
+            return self._first_of(request, lambda *worker: self._watched(request, turn, *worker))
 
     def close(self) -> None:
         for transport in self._transports.values():
@@ -152,17 +158,19 @@ class FailoverTransport:
     def _read(self, request: Request) -> Response:
         patience = self._patience
         if patience is None:
-            return self._first_of(request, lambda is_last, _is_known: None if is_last else _PATIENCE_S)
+            waits = self._sent_within(request, lambda is_last, _is_known: None if is_last else _PATIENCE_S)
+            return self._first_of(request, waits)
         turn = patience.begins()
         kept = 0.0 if request.path.startswith(_HEALTH) else _FOR_HEALTH
         try:
-            return self._first_of(
+            waits = self._sent_within(
                 request,
                 lambda is_last, is_known: max(turn.share_s(is_last=is_last, is_known=is_known, kept=kept), _LEAST_S),
             )
+            return self._first_of(request, waits)
         except TimedOutError as err:
             if kept and self._is_starting(request, turn.share_s()):
-                return self._first_of(request, lambda _is_last, _is_known: None)
+                return self._first_of(request, self._sent_within(request, lambda _is_last, _is_known: None))
             patience.note_late()
             if len(self._transports) > 1:
                 err.hint = READ_ADVICE.late
@@ -171,14 +179,41 @@ class FailoverTransport:
             limit_s = patience.limit_s if not turn.is_short else turn.deadline_s - turn.began_s
             raise late(self.url, str(request), limit_s, READ_ADVICE, setting=setting) from err
 
-    def _first_of(self, request: Request, wait_s: Callable[[bool, bool], float | None]) -> Response:
-        """`wait_s`: how long for a worker, by whether it is the last, and answered last; None: as its own transport."""
+    def _sent_within(self, request: Request, wait_s: Callable[[bool, bool], float | None]) -> _Ask:
+        """`wait_s`: how long for a worker; None: as its own transport."""
+        return lambda url, is_last, is_known: self._transports[url].send(request, wait_s(is_last, is_known))
+
+    def _watched(self, request: Request, turn: Turn, url: str, is_last: bool, is_known: bool) -> Response:
+        """A change, waited for while its worker answers other questions.
+
+        Errors: LateError once it does not: one that is frozen, or Java's where it waits for Kafka.
+        """
+        is_last = is_last or request.method not in _IDEMPOTENT
+        share_s = max(turn.share_s(is_last=is_last, is_known=is_known), _LEAST_S)
+        silence = Silence(share_s / 2, lambda: self._hear(request, url, share_s))
+        return self._transports[url].send(request, None, None, silence)
+
+    def _hear(self, request: Request, url: str, share_s: float) -> None:
+        """Ask how a worker is that has not answered a change; any answer will do. Errors: LateError."""
+        assert self._patience is not None
+        other = self._transports[url].another()
+        try:
+            other.send(Request("GET", _HEALTH, None, request.headers), share_s / 2)
+        except ConnectError as err:
+            setting = f" ({self._patience.setting})" if self._patience.setting else ""
+            message = f"{url} answered neither {request} nor GET {_HEALTH} within {round(share_s, 1):g} s{setting}"
+            raise LateError(f"{message}: {UNKNOWN_END}", hint=_UNKNOWN_ADVICE) from err
+        finally:
+            other.close()
+
+    def _first_of(self, request: Request, ask: _Ask) -> Response:
+        """The first answer that `ask` gets of a worker, given its URL, whether it is the last, and answered last."""
         failures: list[tuple[str, ConnectError]] = []
         unavailable: Response | None = None
         for url in list(self._order):
             is_known, is_last = self._has_answered and not failures, len(failures) + 1 == len(self._order)
             try:
-                response = self._transports[url].send(request, wait_s(is_last, is_known))
+                response = ask(url, is_last, is_known)
             except NotConnectedError as err:
                 failures.append((url, err))
             except (BrokenOffError, TimedOutError) as err:
@@ -200,7 +235,8 @@ class FailoverTransport:
         """Whether a worker that did not answer says that it starts: requests wait in it until then."""
         wait_s = max(within_s / len(self._transports), _LEAST_S)
         try:
-            answer = self._first_of(Request("GET", _HEALTH, None, request.headers), lambda _is_last, _is_known: wait_s)
+            asked = Request("GET", _HEALTH, None, request.headers)
+            answer = self._first_of(asked, self._sent_within(asked, lambda _is_last, _is_known: wait_s))
             return bool(json.loads(answer.body).get("status") == "starting")
         except (ConnectError, ValueError, AttributeError):  # no answer, or none of Connect's
             return False

@@ -13,11 +13,12 @@ from kconnect.client import ConnectClient
 from kconnect.errors import TimedOutError
 from kconnect.java.devbroker import DevBroker
 from kit.admin_flow import Operator, sink_from_create_to_delete, source_from_create_to_delete, what_is_not_there
-from kit.cli import cli_env, cli_run, connect_command
+from kit.cli import CliResult, cli_env, cli_run, connect_command
 from kit.connect_ui import connect_ui_pages
 from kit.distributed_worker import cluster_settings
 from kit.freezing import freeze, wake
 from kit.java_connect import JavaConnect
+from kit.pace import now
 from kit.picture import Picture
 from kit.screen import Terminal
 from kit.topics import create_topic
@@ -115,6 +116,10 @@ def test_while_kafka_is_frozen_a_cluster_of_javas_is_shown_from_what_its_worker_
                 assert terminal.wait() == 0
             with connect_ui_pages(home, "--url", java.url) as console:
                 overview = console("/ui")
+            changes = [
+                timed_change(*words, "--url", java.url, home=home)
+                for words in (("connectors", "pause", name, "-o", "json"), ("connectors", "delete", name, "--yes"))
+            ]
         finally:
             wake([broker])
     assert status.stdout.startswith(f"UNHEALTHY  {java.url}")
@@ -130,3 +135,15 @@ def test_while_kafka_is_frozen_a_cluster_of_javas_is_shown_from_what_its_worker_
     assert "RUNNING" in task.stdout
     assert "config: not known" in task.stdout
     assert f"did not answer GET /connectors/{name}/tasks" in task.stderr
+    for words, change in zip((f"PUT /connectors/{name}/pause", f"DELETE /connectors/{name}"), changes, strict=True):
+        assert not change.stdout
+        assert f"{java.url} answered neither {words} nor GET /health within 4 s (--request-timeout)" in change.stderr
+        assert "it is not known whether this was done, and it may still be done" in change.stderr
+
+
+def timed_change(*words: str, home: Path) -> CliResult:
+    """A change that ends in time without an answer."""
+    began = now()
+    changed = cli_run(*words, home=home, expect=6)
+    assert now() - began < 5, changed.stderr
+    return changed

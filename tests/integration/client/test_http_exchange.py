@@ -6,12 +6,14 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from kconnect.api.http_client import HttpExchange, HttpFailure, LateError, Request, Response, Terms, TooLargeError
+from kconnect.client.http_exchange import Silence
 from kconnect.client.http_failures import BadAddressError, BrokenOffError, NotConnectedError
 from kit.bad_servers import ILLNESSES, answering, bad_server, listening, tls_of
 from kit.certificates import Authority
@@ -170,6 +172,33 @@ def test_another_thread_ends_a_wait_and_all_later_ones(what: str) -> None:
         assert isinstance(reported[0], BrokenOffError)
         with pytest.raises(NotConnectedError, match="was not sent: its client was aborted"):
             exchange.send(Request("GET", "/"))
+
+
+@pytest.mark.parametrize("is_tls", [False, True], ids=["http", "https"])
+def test_while_a_server_is_silent_its_caller_may_look_what_is_the_matter(is_tls: bool, tmp_path: Path) -> None:
+    authority = Authority()
+    trusted = ssl.create_default_context(cafile=str(authority.file(tmp_path / "ca.pem")))
+    tls = tls_of(authority.sign("127.0.0.1"), tmp_path) if is_tls else None
+    over, looks = threading.Event(), 0
+
+    def in_a_while(peer: socket.socket, ended: threading.Event) -> None:
+        over.wait(ample_s(5))
+        answering(b"at last")(peer, ended)
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            raise LookupError
+        if looks == 6:
+            over.set()
+
+    with bad_server(in_a_while, tls) as address:
+        terms = Terms(timeout_s=ample_s(60), tls=lambda: trusted)
+        with closing(HttpExchange(terms, f"http{'s' * is_tls}://{address}")) as exchange:
+            with pytest.raises(LookupError):
+                exchange.send(Request("GET", "/"), silence=Silence(0.02, look))
+            assert exchange.send(Request("GET", "/"), silence=Silence(0.02, look)).body == b"at last"
 
 
 def test_tls_is_checked_against_what_the_caller_trusts(tmp_path: Path) -> None:

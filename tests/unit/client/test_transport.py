@@ -23,7 +23,7 @@ class Worker:
     def __init__(self, outcome):
         self.outcome, self.patience = outcome, []
 
-    def send(self, request, timeout_s=None):
+    def send(self, request, timeout_s=None, into=None, silence=None):
         self.patience.append(timeout_s)
         if isinstance(self.outcome, Exception):
             raise self.outcome
@@ -125,7 +125,10 @@ class Frozen(Worker):
         super().__init__(None)
         self.clock, self.health, self.is_frozen = clock, health, True
 
-    def send(self, request, timeout_s=None):
+    def another(self):
+        return self
+
+    def send(self, request, timeout_s=None, into=None, silence=None):
         self.patience.append(timeout_s)
         if request.path == "/health" and self.health is not None:
             return self.health
@@ -205,3 +208,54 @@ def test_a_change_is_only_sent_to_a_worker_that_answers_and_may_take_its_time_th
     for _ in range(2):
         assert carrier.send(POST) is OK
     assert found[B].patience == [pytest.approx(2.08), None, None]
+
+
+class FrozenAtChange(Frozen):
+    """Answers its first question, and then stands still; answers a change after `late` looks where it is given."""
+
+    def __init__(self, clock, health=None, late=None):
+        super().__init__(clock, health)
+        self.late, self.looks, self.seen = late, 0, []
+
+    def send(self, request, timeout_s=None, into=None, silence=None):
+        self.seen.append(str(request))
+        if request.method == "GET":
+            self.is_frozen = request.path != "/"
+            return super().send(request, timeout_s)
+        while self.looks != self.late:
+            self.clock.now_s += silence.every_s
+            silence.ask()
+            self.looks += 1
+        return OK
+
+
+@pytest.mark.parametrize("request_", [PUT, POST, Request("DELETE", "/connectors/x")], ids=lambda it: it.method)
+def test_a_change_ends_in_time_at_a_worker_that_says_nothing_of_itself_either(clock, patience, request_):
+    carrier = FailoverTransport({A: FrozenAtChange(clock)}, patience)
+    with pytest.raises(TimedOutError) as late:
+        carrier.send(request_)
+    assert clock.now_s == pytest.approx(104.0, abs=0.2)
+    assert str(late.value) == (
+        f"{A} answered neither {request_} nor GET /health within 4 s (--request-timeout): "
+        "it is not known whether this was done, and it may still be done"
+    )
+    assert "before you try again" in late.value.hint
+
+
+@pytest.mark.parametrize("health", [OK, AWAY, Response(404, b"<html>")], ids=["well", "ill", "none of Connect's"])
+def test_a_change_may_take_its_time_while_its_worker_answers(clock, patience, health):
+    slow = FrozenAtChange(clock, health, late=30)
+    assert FailoverTransport({A: slow}, patience).send(POST) is OK
+    assert slow.seen[:3] == ["GET /", "POST /connectors", "GET /health"]
+    assert clock.now_s == pytest.approx(160.0)
+
+
+def test_a_change_that_may_be_sent_twice_goes_to_the_next_within_the_same_time(clock, patience):
+    found = {A: FrozenAtChange(clock), B: Worker(OK)}
+    assert FailoverTransport(found, patience).send(PUT) is OK
+    assert clock.now_s == pytest.approx(102.4, abs=0.2)
+    clock.now_s = 100.0
+    found = {A: FrozenAtChange(clock), B: FrozenAtChange(clock)}
+    with pytest.raises(TimedOutError, match=r"None of 2 workers answers.*may still be done"):
+        FailoverTransport(found, patience).send(PUT)
+    assert clock.now_s == pytest.approx(104.0, abs=0.2)

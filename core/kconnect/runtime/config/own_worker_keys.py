@@ -430,6 +430,15 @@ KCONNECT: Final[Rows] = (
         "done. While Kafka is known to be away neither waits, and nothing is changed.",
     ),
     (
+        "kconnect.forward.answer.timeout.ms",
+        LONG,
+        3_000,
+        Range.at_least(1),
+        LOW,
+        "How long another worker that a request is forwarded to may say nothing at all, neither of it nor of itself. "
+        "Before, the request is not sent; once it has it, the answer is that its end is not known.",
+    ),
+    (
         "kconnect.ui.enable",
         BOOLEAN,
         True,

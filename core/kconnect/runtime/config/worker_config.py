@@ -124,6 +124,7 @@ class KConnectSettings:
     ui_enable: bool
     ui_read_timeout_ms: int
     kafka_answer_timeout_ms: int
+    forward_answer_timeout_ms: int
     java_home: str | None
     java_opts: str | None
     java_heap: str

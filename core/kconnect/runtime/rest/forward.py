@@ -4,7 +4,8 @@ The herder names that worker (WrongWorkerError): the leader, or the one that run
 most: the first worker sends it with `forward=true`, the next one with `forward=false`, and if the receiver of that is
 also the wrong one, it answers 409. Source: HerderRequestHandler, RestClient (Kafka 4.3).
 Differs: status and body of the answer are passed on unchanged; the signature of requests between workers is kept, which
-Java loses; an answer from outside Connect keeps its status; a worker that stands still gets no request.
+Java loses; an answer from outside Connect keeps its status; a worker that stands still gets no request, and one that
+does so once it has a request is not waited for.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from kconnect.client.http_exchange import Request, Response
-from kconnect.client.outage import NOTHING_CHANGED
+from kconnect.client.http_exchange import Request, Response, Silence
+from kconnect.client.outage import NOTHING_CHANGED, UNKNOWN_END
 from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
 from kconnect.logs.redaction import redact
@@ -33,8 +34,10 @@ CARRIED_HEADERS: Final = ("authorization", "if-match", SIGNATURE_HEADER.lower(),
 # Concurrent requests to other workers, for each of the two hops; threads are only created when needed
 _POOL_THREADS = 32
 _JOIN_S = 1.0
-# A worker that runs answers in milliseconds, and one in a long pause of its garbage collector in this time
-_ALIVE_S = 3.0
+FORWARD_SETTING: Final = "kconnect.forward.answer.timeout.ms"
+"""The deadline that a worker missed which said nothing at all."""
+# A quiet cluster has carried out any change by then; what takes more may have been sent to a worker that stands still
+_SILENT_S = 0.75
 
 
 class Forwarder:
@@ -44,8 +47,10 @@ class Forwarder:
     other than they have threads cannot deadlock.
     """
 
-    def __init__(self, peers: Peers) -> None:
+    def __init__(self, peers: Peers, answer_s: float) -> None:
+        """`answer_s`: kconnect.forward.answer.timeout.ms."""
         self._peers = peers
+        self._answer_s = answer_s
         self._pools = {
             "true": ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="forward"),
             "false": ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="forward-again"),
@@ -73,18 +78,44 @@ class Forwarder:
     def _send(self, url: str, request: Request, call: Call[object]) -> Answer:
         """Runs in a pool thread. A frozen worker takes requests and answers none, so it is asked for a word first."""
         try:
-            self._peers.send(url, Request("GET", "/", None, {"accept": "application/json"}), _ALIVE_S)
+            self._hear(url, "/")
         except TimedOutError as err:
-            setting = f" {DEADLINE}" if self._peers.timeout_s <= _ALIVE_S else ""
-            return _failed(f"Request timed out. {NOTHING_CHANGED}: {err}{setting}, so {request} was not sent to it.")
+            return _failed(f"Request timed out. {NOTHING_CHANGED}: {err}, so {request} was not sent to it.")
         except ConnectError as err:
             return _failed(f"{_FRAME}{err}. {ADVERTISED}")
         try:
-            return passed_on(call, url.rstrip("/"), request, self._peers.send(url, request))
+            silence = Silence(_SILENT_S, lambda: self._hear_still(url, request))
+            return passed_on(call, url.rstrip("/"), request, self._peers.send(url, request, None, silence))
+        except _SilentError as err:
+            return _failed(f"Request timed out. {err}: {UNKNOWN_END}.")
         except TimedOutError as err:
             return _late(str(err))
         except ConnectError as err:
             return _failed(f"{_FRAME}{err}. {ADVERTISED}")
+
+    def _hear(self, url: str, path: str) -> None:
+        """Any answer will do. Errors: ConnectError."""
+        try:
+            self._peers.send(url, Request("GET", path, None, {"accept": "application/json"}), self._answer_s)
+        except TimedOutError as err:
+            setting = DEADLINE if self._peers.timeout_s <= self._answer_s else f"(setting {FORWARD_SETTING})"
+            raise TimedOutError(f"{err} {setting}") from err
+
+    def _hear_still(self, url: str, request: Request) -> None:
+        """Ask a worker how it is that has not answered a request yet. Errors: _SilentError.
+
+        A worker that is frozen does not say, nor does one of Java's that waits for Kafka.
+        """
+        try:
+            self._hear(url, "/health")
+        except ConnectError as err:
+            raise _SilentError(
+                f"{url.rstrip('/')} has not answered {request}, and does not say how it is: {err}"
+            ) from err
+
+
+class _SilentError(ConnectError):
+    """A worker that has taken a request says nothing any more."""
 
 
 _FRAME: Final = "IO Error trying to forward REST request: "

@@ -73,6 +73,8 @@ class RestOptions:
     """Makes what other workers of the cluster are shown, and how they are checked, over https."""
     peer_scheme: str | None = None
     """http or https of rest.advertised.listener; None: http if there is such a listener."""
+    forward_answer_s: float = 3.0
+    """How long a worker that a request is forwarded to may say nothing at all."""
 
     @classmethod
     def parse(cls, config: WorkerConfig, env: Mapping[str, str], plugins: PluginRegistry | None = None) -> RestOptions:
@@ -110,6 +112,7 @@ class RestOptions:
             extensions=load_extensions(others, plugins, config.originals, EXTENSION.rpartition(".")[2]),
             peer_scheme=(config.values["rest.advertised.listener"] or "").strip().lower() or None,
             peer_tls=peer_context(config.originals, MAIN_TLS),
+            forward_answer_s=own.forward_answer_timeout_ms / 1000,
         )
 
     def around_main(self, app: ASGIApp, refused: Callable[[Scope], Response | None] = lambda _: None) -> ASGIApp:

@@ -111,7 +111,7 @@ class RestServer:
         self._listeners = wanted if isinstance(wanted, Listeners) else bind_listeners(wanted)
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="rest")
         timeout_s = (self._settings or AppSettings()).request_timeout_s
-        self._forwarder = Forwarder(Peers(self._options.peer_tls, timeout_s))
+        self._forwarder = Forwarder(Peers(self._options.peer_tls, timeout_s), self._options.forward_answer_s)
         self._others = OtherWorkers(Peers(self._options.peer_tls, ANSWER_S), self._peer_scheme)
         try:
             if self._options.admin_listeners:

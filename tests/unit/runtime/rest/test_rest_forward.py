@@ -101,7 +101,7 @@ class FrozenPeers:
     def __init__(self):
         self.sent = []
 
-    def send(self, url, request, within_s=None):
+    def send(self, url, request, within_s=None, silence=None):
         self.sent.append(str(request))
         raise TimedOutError(f"{url} did not answer {request} within {within_s:g} s")
 
@@ -111,15 +111,61 @@ class FrozenPeers:
 
 def test_a_worker_that_stands_still_gets_no_request():
     peers = FrozenPeers()
-    forwarder = Forwarder(peers)
+    forwarder = Forwarder(peers, 3.0)
     answer = asyncio.run(forwarder.forward(_call(), WrongWorkerError("Only the leader", LEADER + "/"), 60))
     forwarder.close()
     assert peers.sent == ["GET /"]
     assert answer.status == 500
     assert answer.body["message"] == (
-        "Request timed out. Nothing was changed: http://leader:8083/ did not answer GET / within 3 s, so "
-        "PUT /connectors/a%2Fb/config?forward=true was not sent to it."
+        "Request timed out. Nothing was changed: http://leader:8083/ did not answer GET / within 3 s "
+        "(setting kconnect.forward.answer.timeout.ms), so PUT /connectors/a%2Fb/config?forward=true was not sent to it."
     )
+
+
+class FrozenBehindPeers(FrozenPeers):
+    """A worker that answers nothing once it has taken a request; or says `looks` times how it is, and then answers."""
+
+    def __init__(self, looks=0):
+        super().__init__()
+        self.looks = looks
+
+    def send(self, url, request, within_s=None, silence=None):
+        self.sent.append(str(request))
+        if request.path == "/":
+            return Response(200, b"{}")
+        if silence is not None:
+            for _ in range(self.looks or 1):
+                silence.ask()
+            return Response(204)
+        if self.looks:
+            return Response(503, b"{}")
+        raise TimedOutError(f"{url} did not answer {request} within {within_s:g} s")
+
+
+def _forwarded(peers):
+    forwarder = Forwarder(peers, 3.0)
+    try:
+        return asyncio.run(forwarder.forward(_call(), WrongWorkerError("Only the leader", LEADER + "/"), 60))
+    finally:
+        forwarder.close()
+
+
+def test_what_a_worker_took_that_says_nothing_any_more_ends_soon_and_is_not_known():
+    peers = FrozenBehindPeers()
+    answer = _forwarded(peers)
+    assert peers.sent == ["GET /", "PUT /connectors/a%2Fb/config?forward=true", "GET /health"]
+    assert answer.status == 500
+    assert answer.body["message"] == (
+        "Request timed out. http://leader:8083 has not answered PUT /connectors/a%2Fb/config?forward=true, and does "
+        "not say how it is: http://leader:8083/ did not answer GET /health within 3 s (setting "
+        "kconnect.forward.answer.timeout.ms): it is not known whether this was done, and it may still be done."
+    )
+
+
+def test_a_worker_that_says_how_it_is_may_take_its_time():
+    peers = FrozenBehindPeers(looks=3)
+    assert _forwarded(peers).status == 204
+    assert peers.sent.count("GET /health") == 3
 
 
 def test_the_users_password_is_not_shown():

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from typing import Any, TypeVar
 
-from kconnect.client.outage import NOTHING_CHANGED
+from kconnect.client.outage import NOTHING_CHANGED, UNKNOWN_END
 from kconnect.errors import TimedOutError, UnreachableError
 from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 
@@ -78,8 +78,7 @@ class ChangePatience:
 
 def unknown_end(silence: str | None) -> str:
     """What is reported of a change that has begun and has not ended."""
-    said = "it is not known whether this was done, and it may still be done"
-    return f"{silence}: {said}." if silence else f"{said.capitalize()}."
+    return f"{silence}: {UNKNOWN_END}." if silence else f"{UNKNOWN_END.capitalize()}."
 
 
 def on_own_thread(name: str, call: Callable[[], Result]) -> Future[Result]:
