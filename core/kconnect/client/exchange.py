@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAUSES = Backoff(first_s=0.1, most_s=2.0)
-_AWAY_HINT = "Try again when the worker is well: connect status shows it."
+AWAY_HINT: Final = "Try again when the worker is well: connect status shows it."
+"""What to do while a worker has no Kafka, or is frozen."""
 _LOGIN_HINT = (
     "A user it knows and the password: --user and KCONNECT_PASSWORD, or connect contexts add NAME --user USER .."
 )
@@ -153,9 +154,9 @@ def refusal(url: str, user: str | None, request: str, response: Response) -> Con
         return PreconditionFailedError(message, etag=response.headers.get("etag"))
     if status == 500 and (message.startswith("Request timed out") or NO_ANSWER in message):
         is_harmless = request.startswith("GET ") or NOTHING_CHANGED in message
-        return TimedOutError(message, hint=_AWAY_HINT if is_harmless else ADVICE.late)
+        return TimedOutError(message, hint=AWAY_HINT if is_harmless else ADVICE.late)
     if status >= 500 and OUTAGE_HEADER in response.headers:
-        return UnreachableError(message, hint=_AWAY_HINT)
+        return UnreachableError(message, hint=AWAY_HINT)
     if status == 404 and message == NO_ROUTE:
         return NoRouteError(message)
     return _KIND_OF.get(status, ConnectError)(message)

@@ -12,6 +12,9 @@ from kconnect.client.offset_history import offset_text
 from kconnect.errors import ConflictError, ConnectError, TimedOutError
 from kconnect.model import ConnectorOffset, RunState
 
+WHICH_TASK_HINT: Final = "`connect tasks list` shows which task does not end."
+"""What to look at where a connector does not stop."""
+
 STOP_S: Final = 60.0
 """A worker stops a task within task.shutdown.graceful.timeout.ms, 5 s; a rebalance may come first."""
 _LOOK_EVERY_S: Final = 0.2
@@ -62,7 +65,7 @@ class OffsetMove:
             if time.monotonic() > deadline:
                 raise TimedOutError(
                     f"{self.name} did not stop within {stop_s:.0f} s: it is {status.connector.state}",
-                    hint="Nothing was changed; it is resumed. `connect tasks list` shows which task does not end.",
+                    hint=f"Nothing was changed; it is resumed. {WHICH_TASK_HINT}",
                 )
             time.sleep(_LOOK_EVERY_S)
 

@@ -15,6 +15,8 @@ from starlette.responses import Response
 from kconnect.admin.console.html import render
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Tab, Unchanged
 from kconnect.admin.console.shared_view import ClusterView
+from kconnect.client.exchange import AWAY_HINT
+from kconnect.client.offset_move import WHICH_TASK_HINT
 from kconnect.client.outage import NOTHING_CHANGED, Outage
 from kconnect.errors import (
     AlreadyExistsError,
@@ -43,6 +45,11 @@ _STATUS_OF: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (ConfigError, 400, "Settings are wrong"),
     (TimedOutError, 504, "No answer in time"),
     (UnreachableError, 503, "The cluster does not answer"),
+)
+# Hints that name a command, and what shows the same here
+_SHOWN_HERE: Final = (
+    (AWAY_HINT, "Try again when the worker is well: the page Workers shows it."),
+    (WHICH_TASK_HINT, "Its page shows which task does not end."),
 )
 _THEMES: Final = frozenset({"light", "dark"})
 # Smaller ones gain nothing
@@ -86,6 +93,8 @@ def error_reply(error: Exception, method: str, path: str, *, fragment: bool) -> 
         else f"{type(error).__name__}: the worker's log has the trace."
     )
     hint = redact(getattr(error, "hint", None) or "") if expected else ""
+    for of_commands, of_pages in _SHOWN_HERE:
+        hint = hint.replace(of_commands, of_pages)
     values = {"title": title, "message": message, "hint": hint}
     return (
         Fragment("message.html", values, status=status)

@@ -11,12 +11,14 @@ import pytest
 
 from kconnect.admin.cluster.activity import Activity
 from kconnect.admin.cluster.port import Capabilities
+from kconnect.admin.console.answers import error_reply
 from kconnect.admin.console.cluster import Caller
 from kconnect.admin.console.connector_rows import connector_rows, number_text, sparkline
 from kconnect.admin.console.openers import UrlClusters
 from kconnect.admin.console.shared_view import ClusterView, SharedView
 from kconnect.client import ConnectClient
 from kconnect.client.http_exchange import Response
+from kconnect.client.offset_move import WHICH_TASK_HINT
 from kconnect.client.outage import OUTAGE_HEADER, Outage
 from kconnect.client.worker_start import WorkerHealth
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
@@ -204,6 +206,15 @@ def test_a_change_that_fails_says_nothing_of_the_cluster(console, herder):
         assert f"<strong>{title}" in said
         assert said.count("Nothing was changed") <= 1
         assert "has not answered since <time data-ms" not in console.page("/ui"), "its states are read"
+
+
+def test_a_hint_leads_to_a_page_of_the_console(console, herder):
+    herder.failures["set_target_state"] = TimedOutError("Request timed out. Nothing was changed: b says nothing")
+    said = console.post("/ui/connectors/a/do/pause", {}, **{"hx-request": "true"}).body.decode()
+    assert "Try again when the worker is well: the page Workers shows it." in said
+    hint = f"Nothing was changed; it is resumed. {WHICH_TASK_HINT} It was stopped."
+    reply = error_reply(TimedOutError("a did not stop", hint=hint), "POST", "/", fragment=True)
+    assert reply.values["hint"].endswith("Its page shows which task does not end. It was stopped.")
 
 
 def test_a_starting_worker_shows_what_it_waits_for_instead_of_hanging(console, herder):
