@@ -247,6 +247,18 @@ def test_structs_and_lists_are_json_text_in_columns_of_csv(tmp_path: Path) -> No
     assert next(tmp_path.iterdir()).read_text() == '"a","b"\n"1","[1,2]"\n"{""b"":1}",\n,\n'
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_json_text_in_csv_is_the_value_as_it_came(tmp_path: Path, at_once: bool) -> None:
+    values = [{"a": {"x": 1}}, {"a": {"x": 2.5}}, {"a": {"y": 3}}, {"b": [1, "x"]}]
+    texts = [json.dumps(value).encode() for value in values * 200]
+    with sink_into(tmp_path, object_format="csv", flush_rows="800") as sink:
+        for part in [texts] if at_once else (texts[:3], texts[3:]):
+            sink.put_bytes(*part)
+    lines = next(tmp_path.iterdir()).read_text().splitlines()
+    assert lines[1:5] == ['"{""x"":1}",', '"{""x"":2.5}",', '"{""y"":3}",', ',"[1,""x""]"']
+    assert lines[1:] == lines[1:5] * 200
+
+
 @pytest.mark.parametrize("kind", ["parquet", "avro"])
 def test_members_that_come_later_in_an_object_are_there(tmp_path: Path, kind: str) -> None:
     rows = [{"a": {"x": 1}}, {"a": {"y": 2.5}}, {"a": None, "b": [{"p": 1}]}, {"b": [{"q": "x"}]}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from kconnect.api import DataError, SinkRecord
 from kconnect.builtin.connectors.tables.record_columns import batches_of_records
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
+from kconnect.builtin.types.fitting import json_text
 from kconnect.testing import SinkHarness
 from kit.tables import read_table, table_settings
 
@@ -54,6 +56,15 @@ def test_many_records_together_make_the_rows_that_each_makes_alone(mode, tmp_pat
                 sink.put_records(put)
         tables.append(sorted(rows_of(target), key=repr) if mode == "upsert" else rows_of(target))
     assert tables[0] == tables[1]
+
+
+def test_json_text_of_many_structs_together_is_that_of_each(tmp_path):
+    target = table_settings("parquet", tmp_path)
+    values = [{"x": 1}, {"x": 2.5}, {"y": 3}]
+    with SinkHarness(TableSinkConnector, {**target, **_LATER}) as sink:
+        sink.put({"p": "text"})
+        sink.put_bytes(*(json.dumps({"p": value}).encode() for value in values * 200))
+    assert [row["p"] for row in rows_of(target)] == ["text", *map(json_text, values * 200)]
 
 
 def rows_of(target: dict[str, str]) -> list[dict[str, Any]]:

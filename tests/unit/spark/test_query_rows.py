@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
+from kconnect.api.plain_columns import NULL_IS_MISSING, WHOLE_IS_INT
 from kconnect.builtin.types.contracts import Contract, Contracts
 from kconnect.errors import DataError
 from kconnect.spark.query.table_columns import with_table_columns
@@ -107,6 +108,15 @@ def test_json_text_is_the_value_as_it_came() -> None:
         ]
     made = rows.of([record({"id": value}, at) for at, value in enumerate(values)], Reports())
     assert made["id__v_json"].to_pylist() == texts
+
+
+def test_columns_that_become_json_text_are_the_values_as_they_came() -> None:
+    inner = pa.field("x", pa.float64(), metadata={**NULL_IS_MISSING, **WHOLE_IS_INT})
+    value = pa.array([{"name": {"x": 1.0}}, {"name": {}}], pa.struct([("name", pa.struct([inner]))]))
+
+    made = rows_of().of(RecordBatch("t", value=value, kafka_partition=0, kafka_offsets=pa.array([0, 1])), Reports())
+
+    assert made["name"].to_pylist() == ['{"x":1}', "{}"]
 
 
 def test_contracts_leave_out_or_refuse_what_is_new() -> None:

@@ -126,7 +126,7 @@ class RowsOfBatch:
         if value is None or not pa.types.is_struct(value.type) or (self._refuses_plain and batch.value_schema is None):
             return None
         if self._is_inferred:
-            if self._refusal({field.name for field in value.type}):
+            if self._refusal({field.name for field in value.type}) or turns_to_text(value.type, self._struct):
                 return None
             more = with_members(self._struct, value.type)
             if more != self._struct and (not self._contracts.is_open or refused_members(more)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
@@ -43,9 +43,14 @@ class ObjectColumns:
         self._is_open = contracts.is_open
         self._known: dict[str, pa.Schema] = {}
 
-    def fitted(self, topic: str, partition: int | None, rows: pa.Table, *, is_seen: bool) -> pa.Table:
-        """The rows as they may be written. Errors: DiscardedRowError, DataError: then ask for each row alone."""
-        if is_seen and not self._infers:
+    def fitted(
+        self, topic: str, partition: int | None, rows: pa.Table, came: Callable[[], Sequence[Any]] | None
+    ) -> pa.Table:
+        """The rows as they may be written. `came`: gives the values that they were seen in, if they have no schema.
+
+        Errors: DiscardedRowError, DataError: then ask for each row alone.
+        """
+        if came is not None and not self._infers:
             raise DataError(
                 "Its value has no schema", hint="schema.infer=true takes the types that are seen in values."
             )
@@ -53,17 +58,19 @@ class ObjectColumns:
             return rows
         known = self._known.get(topic) or self._last(topic, partition)
         if known is not None:
-            rows = self._settled(rows, known)
+            rows = self._settled(rows, known, came)
             known = joined_schemas([known, rows.schema])
         self._known[topic] = rows.schema if known is None else known
         return rows
 
-    def _settled(self, rows: pa.Table, known: pa.Schema) -> pa.Table:
+    def _settled(self, rows: pa.Table, known: pa.Schema, came: Callable[[], Sequence[Any]] | None) -> pa.Table:
         import pyarrow as pa
 
         discarded: list[tuple[str, int, DataError]] = []
         how = Settling(self._contracts, self._check, moves=False, discarded=lambda *one: discarded.append(one))
-        made = pa.Table.from_batches([settled(rows.combine_chunks().to_batches()[0], known, how)])
+        is_nested = any(field.type.num_fields for field in rows.schema)
+        values = came() if came is not None and is_nested else None
+        made = pa.Table.from_batches([settled(rows.combine_chunks().to_batches()[0], known, how, values)])
         for one in discarded:
             self._discards.some(*one)
         return made

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.api import DataError, RecordBatch, Schema, SinkRecord
+from kconnect.api.columns import column_of, values_of
 from kconnect.builtin.connectors.objects.object_columns import ObjectColumns
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
@@ -16,6 +17,7 @@ from kconnect.builtin.types.leaf_columns import is_bytes
 from kconnect.builtin.types.meaning import meant_column, meant_values
 from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, without_empty
 from kconnect.builtin.types.seen_columns import seen_table, widened_table
+from kconnect.builtin.types.settling import with_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +85,8 @@ class Encoder:
         if rows is None:
             return None
         first = records[0]
-        return self._rows(rows, first.topic, first.original_kafka_partition, is_seen=first.value_schema is None)
+        came = None if first.value_schema is not None else lambda: [record.value for record in records]
+        return self._rows(rows, first.topic, first.original_kafka_partition, came)
 
     def piece_of_batch(self, batch: RecordBatch) -> Any:
         """The same of columns."""
@@ -94,7 +97,8 @@ class Encoder:
             return [] if self._format in TEXT_FORMATS else None
         if self._format not in TEXT_FORMATS:
             rows = _rows_of_column(meant_column(schema, column))
-            return self._rows(rows, batch.topic, batch.original_kafka_partition, is_seen=schema is None)
+            came = None if schema is not None else lambda: values_of(None, column, len(column))
+            return self._rows(rows, batch.topic, batch.original_kafka_partition, came)
         if self._format == "lines":
             return [_line(value) for value in column.to_pylist()]
         texts = self._json.from_connect_batch(batch.topic, schema, column)
@@ -102,13 +106,18 @@ class Encoder:
             return self.piece(batch.to_records())  # type: ignore[arg-type]  # a sink's batch gives sink records
         return texts.to_pylist()
 
-    def _rows(self, rows: pa.Table, topic: str, partition: int | None, *, is_seen: bool) -> pa.Table:
+    def _rows(
+        self, rows: pa.Table, topic: str, partition: int | None, came: Callable[[], Sequence[Any]] | None
+    ) -> pa.Table:
+        """`came`: gives the values that the rows were seen in; None where these have a schema."""
         if not rows.num_columns:
             raise DataError(f"it has no field, and an object of {self._format} has no row without a column")
         if self._columns is not None:
-            rows = self._columns.fitted(topic, partition, rows, is_seen=is_seen)
+            rows = self._columns.fitted(topic, partition, rows, came)
         if self._format == "avro":
             avro_schema(rows.schema, "Row")  # what Avro cannot have is an error of these records, not of the object
+        if self._format == "csv" and came is not None:
+            return _with_texts(rows, came)
         return rows
 
     def _text(self, topic: str, schema: Schema | None, value: Any) -> bytes:
@@ -233,6 +242,19 @@ _BODIES: dict[str, Any] = {"csv": _Table._csv, "parquet": _Table._parquet, "avro
 _AVRO_CODECS = {"none": "null", "gzip": "deflate", "zstd": "zstandard"}
 
 
+def _with_texts(rows: pa.Table, came: Callable[[], Sequence[Any]]) -> pa.Table:
+    """The rows with lists and structs as the JSON that they came as: in columns, others add members and digits."""
+    import pyarrow as pa
+
+    flat = [field.with_type(pa.string()) if field.type.num_fields else field for field in rows.schema]
+    if flat == list(rows.schema):
+        return rows
+    (batch,) = rows.combine_chunks().to_batches()
+    values = [value if isinstance(value, dict) else {"value": value} for value in came()]
+    column = with_texts(batch.to_struct_array(), pa.struct(flat), values)
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(column)])
+
+
 def _line(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
@@ -278,8 +300,6 @@ def _rows_of(records: Sequence[SinkRecord]) -> pa.Table | None:
     if not records:
         return None
     if records[0].value_schema is not None:
-        from kconnect.api.columns import column_of
-
         schema, values = meant_values(records[0].value_schema, [record.value for record in records])
         assert schema is not None
         return _rows_of_column(column_of(schema, values))

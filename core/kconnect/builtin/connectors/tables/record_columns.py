@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import DataError, RecordBatch, SinkRecord, Struct, TopicPartition
+from kconnect.api.columns import values_of
 from kconnect.builtin.types.meaning import meant_column, meant_values
 from kconnect.builtin.types.seen import telling_apart
 from kconnect.builtin.types.seen_columns import MixedError, see_mixed, seen_column
@@ -39,14 +40,22 @@ class Rows:
     """Whether the columns' types were seen in values without schema."""
     came: Sequence[SinkRecord]
     """The records that the columns were made of, and perhaps more; none where they came as columns."""
+    column: pa.Array
+    """The columns as they came, in one."""
 
     def values(self) -> list[Any] | None:
         """The value that each row was seen in, by column; None where that is not known."""
-        if not (self.came and self.is_seen):
+        if not self.is_seen:
             return None
+        if not self.came:
+            return _by_column(values_of(None, self.column, len(self.column)))
         found = {record.original_kafka_offset: record.value for record in self.came}
         values = [found[offset] for offset in self.offsets.slice(0, len(self.columns)).to_pylist()]
-        return [value if isinstance(value, dict | Struct) else {ONLY_COLUMN: value} for value in values]
+        return _by_column(values)
+
+
+def _by_column(values: Sequence[Any]) -> list[Any]:
+    return [value if isinstance(value, dict | Struct) else {ONLY_COLUMN: value} for value in values]
 
 
 def rows_of_batch(batch: RecordBatch, came: Sequence[SinkRecord] = ()) -> Rows:
@@ -78,7 +87,8 @@ def rows_of_batch(batch: RecordBatch, came: Sequence[SinkRecord] = ()) -> Rows:
     else:
         ordered = offsets
     is_seen = batch.value_schema is None
-    return Rows(at, batch.topic, start, stop, _columns_of(value), keys, times, deleted, ordered, is_seen, came)
+    value = _whole(value)
+    return Rows(at, batch.topic, start, stop, _columns_of(value), keys, times, deleted, ordered, is_seen, came, value)
 
 
 def batches_of_records(
@@ -187,7 +197,6 @@ def _columns_of(value: pa.Array) -> pa.RecordBatch:
     """The fields of structs as columns, or one column of other values."""
     import pyarrow as pa
 
-    value = _whole(value)
     if not pa.types.is_struct(value.type):
         return pa.RecordBatch.from_arrays([value], names=[ONLY_COLUMN])
     names = [field.name for field in value.type]
