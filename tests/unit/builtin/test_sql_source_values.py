@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import zoneinfo
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,30 @@ def test_every_type_is_that_of_confluents_connector(file: Path) -> None:
     assert fields["price"].parameters == {"scale": "2", "connect.decimal.precision": "8"}
     logical = " ".join((schema.name or str(schema.type)).rpartition(".")[2] for schema in fields.values())
     assert logical == "INT64 INT64 Decimal FLOAT64 BOOLEAN Date Time Timestamp Timestamp BYTES STRING"
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
+def test_numbers_and_what_has_a_zone_say_when_they_are_whatever_the_zone_of_the_database_is(
+    file: Path, zone: str
+) -> None:
+    """In Java too milliseconds are of 1970 in UTC, and a Julian day is of the wall's clock."""
+    change(
+        file,
+        "CREATE TABLE times (id INTEGER PRIMARY KEY, at TIMESTAMP NOT NULL)",
+        "INSERT INTO times VALUES (1, '2026-01-02 03:04:05.678'), (2, 1767323045678), (3, 2461042.627843495), "
+        "(4, '2026-01-02T03:04:05.678Z'), (5, '2026-01-02T08:04:05.678+05:00'), (6, '2026-03-29 02:30:00')",
+    )
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001
+    local = at.replace(tzinfo=zoneinfo.ZoneInfo(zone))
+    first, last = sorted([(local, [1, 3]), (at.replace(tzinfo=datetime.UTC), [2, 4, 5])])
+    for settings in (IDS, BOTH):
+        with source_of(file, **settings, table_whitelist="times", db_timezone=zone, batch_max_rows="1") as source:
+            found = [values_of(record) for record in source.poll(6)]
+            assert sorted(one for one, when in found if when == local) == [1, 3]
+            assert sorted(one for one, when in found if when == at.replace(tzinfo=datetime.UTC)) == [2, 4, 5]
+            assert nothing_more(source)
+        if settings is BOTH:
+            assert [one for one, _ in found] == [*first[1], *last[1], 6]
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import zoneinfo
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, DataError, Date, Decimal, Schema, SchemaBuilder, Time, Timestamp
-from kconnect.builtin.connectors.sql.sql_values import COERCE, WHOLE, decimal_of, element_bytes, list_of
+from kconnect.builtin.connectors.sql.sql_values import COERCE, WHOLE, decimal_of, element_bytes, list_of, utc_of
 from kconnect.builtin.types.seen import see
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class _Field:
         except _REFUSALS as err:
             raise ColumnError(self.column, self.kind, values, self._made) from err
         if self.kind == "timestamp":
-            return _with_zone(found, self._settings.zone)
+            return _with_zone(found, values, self._settings.zone)
         return found
 
     def _made(self, values: Sequence[Any]) -> pa.Array:
@@ -347,14 +348,21 @@ def _raw_type(kind: str, column: Column) -> pa.DataType:
     return pa.type_for_alias(kind) if kind in WHOLE else types[kind]()
 
 
-def _with_zone(column: pa.Array, zone: str) -> pa.Array:
+def _with_zone(column: pa.Array, values: Sequence[Any], zone: str) -> pa.Array:
+    """The times of these values in UTC."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if zone == "UTC":
         return column.cast(pa.timestamp("us", "UTC"))
+    if not set(map(type, values)) <= _LOCAL:  # SQLite's, by which rows are compared as well
+        of_zone = zoneinfo.ZoneInfo(zone)
+        return pa.array([None if one is None else utc_of(one, of_zone) for one in values], pa.timestamp("us", "UTC"))
     found = pc.assume_timezone(column, timezone=zone, ambiguous="earliest", nonexistent="latest")
     return found.cast(pa.timestamp("us", "UTC"))
+
+
+_LOCAL = {datetime.datetime, type(None)}
 
 
 def _same(value: Any) -> Any:

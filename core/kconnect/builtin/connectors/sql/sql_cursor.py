@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 INCREMENTING, TIMESTAMP, NANOS = "incrementing", "timestamp", "timestamp_nanos"
 MARK = "\0"
 """Stands for a parameter; no name and no query can have it."""
+UTC_TEXT = "kconnect_utc"
+"""A function that a connection to SQLite is given, for times in a zone: `utc_text`, by which they are compared."""
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -75,6 +77,11 @@ class SqlStyle:
     kind: str
     quote: Callable[[str], str]
     zone: datetime.tzinfo
+
+    @property
+    def is_zoned(self) -> bool:
+        """Whether times without a zone are others than those of UTC."""
+        return str(self.zone) != "UTC"
 
 
 def statement(
@@ -159,7 +166,9 @@ def moment_of(value: Any, zone: datetime.tzinfo) -> int:
 
 def _time_expression(cursor: Cursor, style: SqlStyle) -> str:
     names = [style.quote(name) for name in cursor.timestamps]
-    if style.kind == "sqlite":
+    if style.kind == "sqlite" and style.is_zoned:
+        names = [f"{UTC_TEXT}({name})" for name in names]
+    elif style.kind == "sqlite":
         # Its times are texts of several forms, whole numbers of milliseconds, or Julian days with a fraction: compared
         # as they stand they are in no order
         names = [
@@ -177,5 +186,6 @@ def _moment(time_us: int, cursor: Cursor, style: SqlStyle) -> Any:
     found = _EPOCH + time_us * _MICROSECOND
     if cursor.has_zone:
         return found
-    local = found.astimezone(style.zone).replace(tzinfo=None)
-    return local.isoformat(" ", "milliseconds") if style.kind == "sqlite" else local
+    if style.kind == "sqlite":
+        return found.replace(tzinfo=None).isoformat(" ", "milliseconds")
+    return found.astimezone(style.zone).replace(tzinfo=None)

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, DataError
@@ -28,10 +29,11 @@ from kconnect.builtin.connectors.sql.sql_columns import (
     inferred,
 )
 from kconnect.builtin.connectors.sql.sql_connection import cancel, driver_connection, give_up_rows
-from kconnect.builtin.connectors.sql.sql_cursor import MARK, Cursor, Place, SqlStyle, moment_of, statement
+from kconnect.builtin.connectors.sql.sql_cursor import MARK, UTC_TEXT, Cursor, Place, SqlStyle, moment_of, statement
 from kconnect.builtin.connectors.sql.sql_describe import Description, columns_of, describe, selected
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of, placeholders
 from kconnect.builtin.connectors.sql.sql_tables import TableId
+from kconnect.builtin.connectors.sql.sql_values import utc_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,6 +132,7 @@ class RoundReader:
         self._engine = engine
         self._settings = settings
         self._kind = kind_of(engine.dialect)
+        self._style = SqlStyle(self._kind, self._quote, settings.zone)
         self._orders: queue.Queue[tuple[Target, Place] | None] = queue.Queue()
         self._found: queue.Queue[Chunk | RoundBegin | RoundEnd] = queue.Queue(_AHEAD)
         self._stopping = threading.Event()
@@ -208,6 +211,9 @@ class RoundReader:
     def _describe(self, target: Target) -> tuple[sa.Connection, Description, str]:
         if self._connection is None:
             self._connection = self._engine.connect()
+            if self._kind == "sqlite" and self._style.is_zoned:
+                given = partial(utc_text, zone=self._settings.zone)
+                driver_connection(self._connection).create_function(UTC_TEXT, 1, given, deterministic=True)
         if target.table is None:
             return self._connection, describe(self._connection, None, target.query), target.query
         name = target.table.sql(self._quote, self._kind)
@@ -221,12 +227,11 @@ class RoundReader:
         cursor = cursor_of(target, description)
         has_times = cursor is not None and bool(cursor.timestamps)
         end_us = self._now_us(connection) - self._settings.delay_ms * 1000 if has_times else None
-        style = SqlStyle(self._kind, self._quote, self._settings.zone)
         if has_times and place == Place() and target.initial_ms is not None:
             present_us = self._now_us(connection) if target.initial_ms == -1 else target.initial_ms * 1000
             place = Place(None, present_us)
         self._give(RoundBegin(place))
-        text, params = statement(select, cursor, place, end_us, style, self._settings.suffix)
+        text, params = statement(select, cursor, place, end_us, self._style, self._settings.suffix)
         size = self._settings.batch_rows
         text = self._marked(text, len(params))
         options = connection.execution_options(stream_results=True, max_row_buffer=size, no_parameters=not params)

@@ -178,6 +178,29 @@ def _moment(value: Any) -> datetime.datetime:
     return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
+def utc_of(value: Any, zone: datetime.tzinfo) -> datetime.datetime:
+    """A time in UTC. `zone` is that of times that do not say by themselves when they are.
+
+    Milliseconds since 1970 say it, and what has a zone of its own; a Julian day is of the wall's clock, as in Java.
+    """
+    local = _moment(value)
+    if type(value) is int or (isinstance(value, str) and datetime.datetime.fromisoformat(value).tzinfo is not None):
+        return local.replace(tzinfo=datetime.UTC)
+    return local.replace(tzinfo=zone).astimezone(datetime.UTC)
+
+
+def utc_text(value: Any, zone: datetime.tzinfo) -> str | None:
+    """The same as text, to the millisecond; None for what is no time."""
+    try:
+        rounded = utc_of(value, zone) + datetime.timedelta(microseconds=500)
+    except _REFUSALS:
+        return None
+    return rounded.replace(tzinfo=None).isoformat(" ", "milliseconds")
+
+
+_REFUSALS = (ValueError, TypeError, ArithmeticError)
+
+
 def _bytes(value: Any) -> bytes:
     if isinstance(value, int | float):  # in a BLOB of SQLite: its text, as sqlite3_column_blob has it
         value = str(value)
