@@ -314,9 +314,13 @@ def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: 
 @pytest.mark.parametrize(
     ("kind", "value", "reported"),
     [
-        ("timestamp", "'infinity'", "odd cannot be read: DataError: column v: timestamp too large"),
-        ("date", "'-infinity'", "column v: date too small"),
-        ("time", "'24:00'", "column v: .*hour must be in 0..23"),
+        (
+            "timestamp",
+            "'infinity'",
+            "odd cannot be read: Column v has a value that is not of .*: timestamp too large",
+        ),
+        ("date", "'-infinity'", "Column v has a value that is not of type date: date too small"),
+        ("time", "'24:00'", "Column v has a value that is not of type time: .*hour must be in 0..23"),
         ("numeric(9,2)", "'NaN'", r"Column v has a value \(Decimal\) that is not of type decimal: NaN"),
         ("int[]", "'{{1}}'", r"Column v\[\] has a value \(list\) that is not of type int32"),
     ],
@@ -333,6 +337,33 @@ def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(
     )
     with source_of(server, schema, mode="bulk") as source, pytest.raises(ConnectError, match=reported):
         source.poll(1)
+
+
+@pytest.mark.parametrize("mode", ["incrementing", "timestamp", "bulk"])
+def test_a_row_that_connect_cannot_hold_is_given_up_alone_where_errors_are_tolerated(
+    server: Database, schema: str, mode: str
+) -> None:
+    run(
+        server,
+        "DROP TABLE IF EXISTS odd",
+        "CREATE TABLE odd (id serial PRIMARY KEY, at timestamp NOT NULL, v timestamp, d date[], n numeric(9,2))",
+        "INSERT INTO odd (at, v, d, n) SELECT t, t, ARRAY[t::date], 1 FROM "
+        "generate_series(timestamp '2026-01-01', '2026-01-08', '1 day') t",
+        "UPDATE odd SET v = 'infinity' WHERE id = 2",
+        "UPDATE odd SET d = '{-infinity}' WHERE id = 5",
+        "UPDATE odd SET n = 'NaN' WHERE id = 8",
+        schema=schema,
+    )
+    settings = {"timestamp_column_name": "at", "errors_tolerance": "all", "batch_max_rows": "4"}
+    with source_of(server, schema, mode=mode, poll_interval_ms="60000", **settings) as source:
+        assert sorted(record.value["id"] for record in source.poll(5)) == [1, 3, 4, 6, 7]
+        assert nothing_more(source, 3)
+        given_up = {one.record.value["id"]: (one.record, str(one.error)) for one in source.errant}
+        assert sorted(given_up) == [2, 5, 8]
+        assert given_up[2][0].value["v"] == "infinity"
+        assert "odd cannot be read: Column v has a value that is not of type timestamp" in given_up[2][1]
+        if mode == "incrementing":
+            assert given_up[8][0].source_offset == {"incrementing": 8}
 
 
 def test_times_mean_the_same_whatever_the_zones_of_database_and_session_are(server: Database, schema: str) -> None:

@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, DataError, Date, Decimal, Schema, SchemaBuilder, Time, Timestamp
-from kconnect.builtin.connectors.sql.sql_values import COERCE, WHOLE, decimal_of, element_bytes, list_of, utc_of
+from kconnect.builtin.connectors.sql.sql_values import (
+    COERCE,
+    WHOLE,
+    Unreadable,
+    decimal_of,
+    element_bytes,
+    known_of,
+    list_of,
+    readable,
+    utc_of,
+)
 from kconnect.builtin.types.seen import see
 
 if TYPE_CHECKING:
@@ -90,6 +100,23 @@ class RowShape:
         values: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(self._fields)
         return {field.column.name: field.raw(column) for field, column in zip(self._fields, values, strict=True)}
 
+    def misfits(self, rows: Sequence[Sequence[Any]]) -> list[Misfit]:
+        """The rows that have a value which is none of its column's type: halves of them, down to each alone."""
+        found: list[Misfit] = []
+        parts = [(0, len(rows))]
+        while parts:
+            start, end = parts.pop()
+            try:
+                self.raw(rows[start:end])
+            except ColumnError as error:
+                if end - start > 1:
+                    middle = (start + end) // 2
+                    parts += [(middle, end), (start, middle)]
+                    continue
+                values = zip(self.columns, rows[start], strict=True)
+                found.append(Misfit(start, {column.name: known_of(value) for column, value in values}, error))
+        return found
+
     def struct(self, raw: dict[str, pa.Array]) -> pa.StructArray:
         """The records' values."""
         import pyarrow as pa
@@ -106,12 +133,25 @@ class ColumnError(DataError):
         self, column: Column, kind: str, values: Sequence[Any], make: Callable[[Sequence[Any]], object]
     ) -> None:
         wrong = next((value for value in values if value is not None and not _can(make, value)), None)
-        shown = "" if isinstance(wrong, str | bytes | list) else f": {wrong}"  # a text may be a secret
+        if isinstance(wrong, Unreadable):
+            what = f"a value that is not of type {kind}: {wrong.says}"
+        else:
+            shown = "" if isinstance(wrong, str | bytes | list) else f": {wrong}"  # a text may be a secret
+            what = f"a value ({type(wrong).__name__}) that is not of type {kind}{shown}"
         super().__init__(
-            f"Column {column.name} has a value ({type(wrong).__name__}) that is not of type {kind}{shown}",
+            f"Column {column.name} has {what}",
             hint="Convert it in a `query`, or correct the rows.",
         )
         self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A row that cannot be read: its number, what is known of it, and why."""
+
+    row: int
+    known: dict[str, Any]
+    error: ColumnError
 
 
 def _can(make: Callable[[Sequence[Any]], object], value: Any) -> bool:
@@ -162,17 +202,17 @@ class _Field:
             coerce = COERCE.get(self.kind, _same)
             if self.kind == "decimal":
                 coerce = functools.partial(decimal_of, scale=_scale(self.column), is_bytes=self._type == pa.binary())
-            return pa.array([None if value is None else coerce(value) for value in values], self._type)
+            return pa.array([None if value is None else coerce(readable(value)) for value in values], self._type)
 
     def _lists(self, values: Sequence[Any], element: _Field) -> pa.Array:
         import pyarrow as pa
 
         try:
-            lists = [None if value is None else list_of(value) for value in values]
+            lists = [None if value is None else list_of(readable(value)) for value in values]
             if element.kind == "bytes":
                 lists = [None if one is None else list(map(element_bytes, one)) for one in lists]
         except _REFUSALS as err:
-            raise ColumnError(self.column, self.kind, values, lambda one: list_of(one[0])) from err
+            raise ColumnError(self.column, self.kind, values, lambda one: list_of(readable(one[0]))) from err
         flat: list[Any] = []
         starts: list[int | None] = []
         for value in lists:

@@ -23,6 +23,7 @@ from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.sql.sql_columns import (
     Column,
     ColumnError,
+    Misfit,
     RowShape,
     TypeSettings,
     find_column,
@@ -84,13 +85,17 @@ class Chunk:
     ids: pa.Array | None
     times: pa.Array | None
     length: int
+    misfits: tuple[Misfit, ...] = ()
+    """Rows that cannot be read: here all of their columns are null but those that the mode goes by."""
 
     def slice(self, start: int, length: int) -> Chunk:
         def cut(column: pa.Array | None) -> pa.Array | None:
             return None if column is None else column.slice(start, length)
 
         raw = {name: column.slice(start, length) for name, column in self.raw.items()}
-        return Chunk(self.shape, raw, cut(self.ids), cut(self.times), min(length, self.length - start))
+        length = min(length, self.length - start)
+        misfits = tuple(replace(one, row=one.row - start) for one in self.misfits if start <= one.row < start + length)
+        return Chunk(self.shape, raw, cut(self.ids), cut(self.times), length, misfits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,8 @@ class ReadSettings:
     delay_ms: int
     suffix: str
     quotes: bool
+    gives_up_rows: bool = False
+    """Whether a row that cannot be read is left out, and does not end the round."""
     idle_s: float = 60.0
     """How long rows wait to be taken (the task is paused, Kafka is away) before the database is released."""
 
@@ -275,6 +282,8 @@ class RoundReader:
             except ColumnError as error:
                 known = self._texts.setdefault(target.name, set())
                 if self._kind != "sqlite" or error.column.name in known:
+                    if self._settings.gives_up_rows and error.column.name.lower() not in _names_of(cursor):
+                        return _chunk_without(shape, cursor, rows, target)
                     raise DataError(f"{target.name} cannot be read: {error}", hint=error.hint) from error
                 known.add(error.column.name)
                 log.warning("%s: %s. The column is read as text from now on", target.name, error)
@@ -387,6 +396,23 @@ def _nullable(target: Target, what: str) -> ConnectError:
         f"{target.name} cannot be read: {what}, and rows without a value would never be found",
         hint="Declare the column NOT NULL, or set validate.non.null=false to leave such rows out.",
     )
+
+
+def _names_of(cursor: Cursor | None) -> set[str]:
+    """The columns that the mode goes by, in lower case."""
+    names = () if cursor is None else (*cursor.timestamps, cursor.incrementing or "")
+    return {name.lower() for name in names}
+
+
+def _chunk_without(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]], target: Target) -> Chunk:
+    """The rows with those apart that cannot be read. Errors: ColumnError where it is unknown where one is."""
+    misfits, kept, places = shape.misfits(rows), list(rows), _names_of(cursor)
+    for one in misfits:
+        if one.error.column.name.lower() in places:
+            raise one.error
+        cells = zip(shape.columns, rows[one.row], strict=True)
+        kept[one.row] = tuple(value if column.name.lower() in places else None for column, value in cells)
+    return replace(_chunk(shape, cursor, kept, target), misfits=tuple(misfits))
 
 
 def _chunk(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]], target: Target) -> Chunk:

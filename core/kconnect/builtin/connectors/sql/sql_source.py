@@ -21,11 +21,12 @@ from kconnect.api import (
     RecordBatch,
     RetriableError,
     SourceConnector,
+    SourceRecord,
     SourceTask,
 )
 from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import with_problems
-from kconnect.builtin.connectors.sql.sql_columns import RowShape, TypeSettings
+from kconnect.builtin.connectors.sql.sql_columns import Misfit, RowShape, TypeSettings
 from kconnect.builtin.connectors.sql.sql_connection import (
     cause_of,
     engine_of,
@@ -56,6 +57,7 @@ QUERY_PARTITION: Final = {"query": "query"}
 # A poll that waits for the database returns after this, so that a stop is seen
 _POLL_S: Final = 0.1
 _IDLE_S: Final = 1.0
+TOLERANCE: Final = "errors.tolerance"
 _FIRST_BACKOFF_S: Final = 0.1
 _STOP_S: Final = 5.0
 # A table that cannot be read is tried again after this
@@ -150,6 +152,14 @@ class SqlSourceConnector(SourceConnector):
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What a poll gives, and the rows in between that are given up with it."""
+
+    batch: RecordBatch
+    errant: Sequence[tuple[SourceRecord, DataError]] = ()
+
+
 @dataclass(slots=True)
 class _Progress:
     """A target, and how far it was read."""
@@ -185,7 +195,7 @@ class SqlSourceTask(SourceTask):
         config = self._config = settings_of(CONFIG, props)
         self._masked = config["query.masked"] is not None and bool(config["query.masked"].value)
         self._interval_s: float = config["poll.interval.ms"] / 1000
-        self._ready: deque[RecordBatch] = deque()
+        self._ready: deque[_Ready] = deque()
         self._held: Chunk | None = None
         self._now: _Progress | None = None
         self._failures, self._failing_since = 0, 0.0
@@ -194,13 +204,14 @@ class SqlSourceTask(SourceTask):
         query = query_of(config)
         tables = parted(props.get(TABLES, ""), kind_of_url(config["connection.url"]))
         self._progress = [self._begun(None, query)] if query else [self._begun(table, "") for table in tables]
-        self._reader = RoundReader(props.get("name", ""), engine, _read_settings(config, self._keeps_unbounded))
+        settings = _read_settings(config, self._keeps_unbounded, props.get(TOLERANCE, "").strip().lower() == "all")
+        self._reader = RoundReader(props.get("name", ""), engine, settings)
         self._reader.start()
 
     def poll(self) -> RecordBatch | None:
         """The next batch of the round; None if none is there in a tenth of a second, or no table is due."""
         if self._ready:
-            return self._ready.popleft()
+            return self._next_ready()
         if self._now is None and not self._next_round():
             return None
         assert self._reader is not None
@@ -215,7 +226,14 @@ class SqlSourceTask(SourceTask):
             if item.shape is not None and self._now is not None:
                 self._now.shape = item.shape
             self._end_round(item.error)
-        return self._ready.popleft() if self._ready else None
+        return self._next_ready() if self._ready else None
+
+    def _next_ready(self) -> RecordBatch | None:
+        """The next batch, after the rows among its own that cannot be read were given up."""
+        ready = self._ready.popleft()
+        for record, error in ready.errant:
+            self.context.report_errant(record, error)
+        return ready.batch if len(ready.batch) else None
 
     def empty_batch(self) -> RecordBatch | None:
         """Gives a batch of the first table, or the query, that was read and has no row."""
@@ -346,7 +364,10 @@ class SqlSourceTask(SourceTask):
         )
         if offsets is not None:
             progress.place = Place.of_offset(batch.last_source_offset())
-        self._ready.append(batch)
+        if chunk.misfits:
+            self._ready.append(_without_misfits(batch, progress, chunk.misfits))
+        else:
+            self._ready.append(_Ready(batch))
 
     # --- start ---
 
@@ -377,12 +398,27 @@ class SqlSourceTask(SourceTask):
         return _Progress(target, partitions[0], prefix + (table.name if table is not None else ""), place)
 
 
+def _without_misfits(batch: RecordBatch, progress: _Progress, misfits: Sequence[Misfit]) -> _Ready:
+    """The rows that can be read, and the others as records, each with the offset that leads behind it."""
+    import pyarrow as pa
+
+    errant = []
+    for one in misfits:
+        offsets = batch.source_offsets
+        offset = None if offsets is None else {name: column[one.row].as_py() for name, column in offsets.items()}
+        record = SourceRecord(batch.source_partition, offset, batch.topic, one.known)
+        message = f"A row of {progress.target.name} cannot be read: {one.error}"
+        errant.append((record, DataError(message, hint=one.error.hint)))
+    lost = {one.row for one in misfits}
+    return _Ready(batch.filter(pa.array([row not in lost for row in range(len(batch))], pa.bool_())), errant)
+
+
 def _attempts(config: Mapping[str, Any]) -> int | None:
     given = [config["connection.attempts"], config["query.retry.attempts"]]
     return min((most for most in given if most is not None and most > 0), default=None)
 
 
-def _read_settings(config: Mapping[str, Any], keeps_unbounded: bool) -> ReadSettings:
+def _read_settings(config: Mapping[str, Any], keeps_unbounded: bool, gives_up_rows: bool) -> ReadSettings:
     zone = config["db.timezone"]
     numerics = (config["numeric.mapping"] or "").lower() or (
         "precision_only" if config["numeric.precision.mapping"] else "none"
@@ -397,6 +433,7 @@ def _read_settings(config: Mapping[str, Any], keeps_unbounded: bool) -> ReadSett
         ),
         zone=zoneinfo.ZoneInfo(zone),
         batch_rows=config["batch.max.rows"],
+        gives_up_rows=gives_up_rows,
         delay_ms=config["timestamp.delay.interval.ms"],
         suffix=config["query.suffix"].strip(),
         quotes=config["quote.sql.identifiers"].lower() == "always",

@@ -12,6 +12,7 @@ import decimal
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kconnect.api import Decimal
@@ -24,6 +25,28 @@ _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - SQLite's numbers have n
 _DAY = datetime.timedelta(days=1)
 _JULIAN_1970 = 2_440_587.5
 _MS_A_DAY = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A value that Python has not: the database's text for it, and what the driver says."""
+
+    text: str
+    says: str
+
+
+def readable(value: Any) -> Any:
+    """The value. Errors: ValueError for what Python has not."""
+    if isinstance(value, Unreadable):
+        raise ValueError(value.says)
+    return value
+
+
+def known_of(value: Any) -> Any:
+    """What is known of a value, for people and dead letters: JSON's values as they are, others as text."""
+    if isinstance(value, Unreadable):
+        return value.text
+    return value if value is None or isinstance(value, str | int | float | bool) else _text(value)
 
 
 def decimal_of(value: Any, scale: int, is_bytes: bool) -> Any:
