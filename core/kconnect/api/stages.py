@@ -136,6 +136,10 @@ class Converter(ABC):
 
     ignores_headers: bool = False
     """Whether it never looks at a record's headers: then batches with headers go by `from_connect_batch` too."""
+    takes_kafka_headers: bool = False
+    """Whether `headers` are those of Kafka, as in Java (KIP-440), with bytes for values: header.converter makes them
+    before this one is called, and reads what it left of consumed ones. It gets them, perhaps empty, with each record,
+    and what it adds or removes counts. Read after configure."""
     keeps_digits: bool = False
     """Set by the runtime, before configure, where a schema is declared for what it reads: fractions without schema that
     no double holds are then Decimals, which Java would round."""
@@ -154,7 +158,7 @@ class Converter(ABC):
         """The bytes to produce; None is a null in Kafka (a tombstone).
 
         Called for each source record after its transforms, never for sink records. A schema of None means a schemaless
-        value. `headers` are the record's (the converter may add some), None if it has none.
+        value. `headers` are the record's (the converter may add some), None if it has none; see `takes_kafka_headers`.
         Must not block, except for cached look-ups.
         Errors: DataError (and others) are tolerated or fail the task as `errors.tolerance` says.
         """
@@ -163,7 +167,8 @@ class Converter(ABC):
     def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
         """The schema and value of bytes that were consumed.
 
-        Called for each sink record before its transforms, with None for a null. Equal schemas should be the same
+        Called for each sink record before its transforms, with None for a null. `headers` are None unless it
+        `takes_kafka_headers`. Equal schemas should be the same
         object, as later steps cache by it. Must not block, except for cached look-ups.
         Errors: as for from_connect_data.
         """

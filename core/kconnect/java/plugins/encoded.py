@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kconnect.java.plugins.row_headers import read_headers
 from kconnect.java.plugins.wire_format import NO_TIME
 from kconnect.model import Unstorable
 
@@ -140,7 +140,8 @@ def encoded_poll(block: BlockReader, head: Mapping[str, Any], task: EncodingTask
     count = block.integer()
     places, rows, times = block.integers(count), block.integers(count), block.longs(count)
     keys, values = block.binary(count), block.binary(count)
-    headers = _headers(head.get("headers"), count)
+    known = read_headers(head.get("headers") or ())
+    headers = [known.get(row) for row in range(count)] if known else None
     made = []
     for place, (topic, partition) in enumerate(head["topics"]):
         if len(head["topics"]) == 1:
@@ -191,15 +192,3 @@ def _times(times: Any) -> list[int | None] | None:
     if all(time == NO_TIME for time in found):
         return None
     return [None if time == NO_TIME else time for time in found]
-
-
-def _headers(reported: Any, count: int) -> list[list[tuple[str, bytes | None]] | None] | None:
-    if not reported:
-        return None
-    made: list[list[tuple[str, bytes | None]] | None] = [None] * count
-    for row, *pairs in reported:
-        made[row] = [
-            (pairs[at], None if pairs[at + 1] is None else base64.b64decode(pairs[at + 1]))
-            for at in range(0, len(pairs), 2)
-        ]
-    return made

@@ -22,6 +22,7 @@ from kconnect.java.plugins.encoded import EncodedFailure, JavaChain
 from kconnect.java.plugins.hosting import Hosted
 from kconnect.java.plugins.java_error import JavaHostDiedError, java_error
 from kconnect.java.plugins.plugin_metrics import JavaMetrics
+from kconnect.java.plugins.row_headers import bytes_of_text, read_headers, written_headers
 from kconnect.java.plugins.wire_format import NO_TIME
 from kconnect.model import TopicPartition
 
@@ -361,11 +362,7 @@ def _raw_head(run: RawRun) -> dict[str, Any]:
         "time": run.time_type,
     }
     if run.headers is not None:
-        head["headers"] = [
-            [row, *(part for key, value in given for part in (key, _base64(value)))]
-            for row, given in enumerate(run.headers)
-            if given
-        ]
+        head["headers"] = written_headers(run.headers)
     return head
 
 
@@ -382,16 +379,16 @@ def _write_raw(block: BlockWriter, run: RawRun) -> None:
 
 def _raw_run(reported: Mapping[str, Any]) -> RawRun:
     """A record as Java's SinkCalls.described tells it."""
-    headers = reported["headers"][1:]
+    headers = read_headers([reported["headers"]])
     return RawRun(
         reported["topic"],
         reported["partition"],
         [reported["offset"]],
-        [_bytes(reported["key"])],
-        [_bytes(reported["value"])],
+        [bytes_of_text(reported["key"])],
+        [bytes_of_text(reported["value"])],
         None if reported["timestamp"] is None else [reported["timestamp"]],
         reported["time"],
-        [[(headers[at], _bytes(headers[at + 1])) for at in range(0, len(headers), 2)]],
+        list(headers.values()),
     )
 
 
@@ -421,13 +418,5 @@ def _made_record(reported: Mapping[str, Any]) -> SinkRecord:
     )
 
 
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)
-
-
 def _places(partitions: Collection[TopicPartition]) -> list[list[Any]]:
     return [[place.topic, place.partition] for place in partitions]
-
-
-def _base64(value: bytes | None) -> str | None:
-    return None if value is None else base64.b64encode(value).decode()

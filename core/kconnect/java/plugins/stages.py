@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +31,11 @@ from kconnect.java.plugins.descriptions import settings_of, version_of
 from kconnect.java.plugins.hosting import Deferrable, Hosted
 from kconnect.java.plugins.java_error import java_error
 from kconnect.java.plugins.plugin_metrics import JavaMetrics
+from kconnect.java.plugins.row_headers import KafkaHeaders, read_headers, written_headers
 from kconnect.java.plugins.runs import Column, Run, batch_of_one, run_head, write_run
+
+_RowHeaders = Sequence[KafkaHeaders]
+"""Kafka's headers of each row; nothing where nobody looks at them."""
 
 
 class _JavaStage(Hosted, Deferrable, Monitorable):
@@ -40,6 +45,8 @@ class _JavaStage(Hosted, Deferrable, Monitorable):
         self._java: JavaConnection | None = None
         self._metrics: JavaMetrics | None = None
         self._given: tuple[str, Mapping[str, Any], bool] | None = None
+        self._looks_at_headers = False
+        """Of a converter; once it is configured."""
 
     def with_plugin_metrics(self, metrics: PluginMetrics) -> None:
         """Has no effect on a class that is not Monitorable in Java."""
@@ -78,7 +85,7 @@ class _JavaStage(Hosted, Deferrable, Monitorable):
         made = self.connect("stage", event=self._event)
         texts = {name: _text(value) for name, value in configs.items()}
         try:
-            made.call("configure", kind=kind, config=texts, key=is_key)
+            self._looks_at_headers = made.call("configure", kind=kind, config=texts, key=is_key)["headers"]
         except BaseException:
             made.close()
             raise
@@ -171,47 +178,68 @@ class JavaPredicate(_JavaStage, Predicate):
 class _BytesStage(_JavaStage):
     """What converters of values and of headers share."""
 
-    def _to_bytes(self, topic: str, header: str | None, column: Column, count: int) -> pa.Array:
+    def _to_bytes(
+        self, topic: str, column: Column, count: int, header: str | None = None, rows: _RowHeaders = ()
+    ) -> pa.Array:
         head = {"m": "to_bytes", "topic": topic, "header": header, "rows": count, "column": column.head}
-        block = BlockReader(self._exchange(head, column.write))
+        block = BlockReader(self._exchange({**head, "headers": written_headers(rows)}, column.write))
         reported = block.head()
         self._raise(reported)
+        _change(rows, reported)
         return block.binary(count)
 
-    def _from_bytes(self, topic: str, header: str | None, column: pa.Array, *, by_rows: bool = False) -> list[Run]:
+    def _from_bytes(
+        self, topic: str, column: pa.Array, header: str | None = None, rows: _RowHeaders = (), *, by_rows: bool = False
+    ) -> list[Run]:
         head = {"m": "from_bytes", "topic": topic, "header": header, "rows": len(column)}
-        block = BlockReader(self._exchange(head, lambda writer: writer.binary(column)))
+        body = self._exchange({**head, "headers": written_headers(rows)}, lambda writer: writer.binary(column))
+        block = BlockReader(body)
         reported = block.head()
         self._raise(reported)
+        _change(rows, reported)
         return [Run(block, run, by_rows=by_rows) for run in reported["runs"]]
 
-    def _one_from_bytes(self, topic: str, header: str | None, value: bytes | None) -> SchemaAndValue:
-        (run,) = self._from_bytes(topic, header, pa.array([value], pa.binary()), by_rows=True)
+    def _one_from_bytes(
+        self, topic: str, value: bytes | None, header: str | None = None, rows: _RowHeaders = ()
+    ) -> SchemaAndValue:
+        (run,) = self._from_bytes(topic, pa.array([value], pa.binary()), header, rows, by_rows=True)
         return SchemaAndValue(run.value.schema, run.value.values()[0])
 
 
 class JavaConverter(_BytesStage, Converter):
     """Runs o.a.k.connect.storage.Converter in the host JVM."""
 
-    ignores_headers = True
-
     def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
         self._configure("converter", configs, is_key)
+
+    @property
+    def takes_kafka_headers(self) -> bool:  # type: ignore[override]  # known once it is configured
+        """Whether its class has a form of its own that looks at headers."""
+        return self._opened() is not None and self._looks_at_headers
+
+    @property
+    def ignores_headers(self) -> bool:  # type: ignore[override]  # likewise
+        return not self.takes_kafka_headers
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
     ) -> bytes | None:
-        found: bytes | None = self._to_bytes(topic, None, Column.of_values(schema, [value]), 1)[0].as_py()
+        with _as_row(headers) as rows:
+            found: bytes | None = self._to_bytes(topic, Column.of_values(schema, [value]), 1, rows=rows)[0].as_py()
         return found
 
     def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
-        return self._one_from_bytes(topic, None, value)
+        with _as_row(headers) as rows:
+            return self._one_from_bytes(topic, value, rows=rows)
 
-    def from_connect_batch(self, topic: str, schema: Schema | None, column: Any) -> Any:
-        return self._to_bytes(topic, None, Column.of_batch(schema, column), len(column))
+    def from_connect_batch(self, topic: str, schema: Schema | None, column: Any, headers: _RowHeaders = ()) -> Any:
+        """`headers`: of each row, which are changed in place, where it takes Kafka's."""
+        count = len(headers) if column is None else len(column)
+        return self._to_bytes(topic, Column.of_batch(schema, column), count, rows=headers)
 
-    def to_connect_batch(self, topic: str, column: Any) -> Any:
-        runs = self._from_bytes(topic, None, column)
+    def to_connect_batch(self, topic: str, column: Any, headers: _RowHeaders = ()) -> Any:
+        """`headers`: likewise."""
+        runs = self._from_bytes(topic, column, rows=headers)
         if len(runs) != 1 or not runs[0].value.is_columnar:
             return NotImplemented
         return runs[0].value.schema, runs[0].value.column
@@ -224,11 +252,11 @@ class JavaHeaderConverter(_BytesStage, HeaderConverter):
         self._configure("header_converter", configs)
 
     def from_connect_header(self, topic: str, header_key: str, schema: Schema | None, value: Any) -> bytes | None:
-        found: bytes | None = self._to_bytes(topic, header_key, Column.of_values(schema, [value]), 1)[0].as_py()
+        found: bytes | None = self._to_bytes(topic, Column.of_values(schema, [value]), 1, header_key)[0].as_py()
         return found
 
     def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
-        return self._one_from_bytes(topic, header_key, value)
+        return self._one_from_bytes(topic, value, header_key)
 
 
 def _like(record: ConnectRecord, run: Run, key: Any, value: Any, time: int | None, headers: Headers | None) -> Any:
@@ -245,6 +273,28 @@ def _like(record: ConnectRecord, run: Run, key: Any, value: Any, time: int | Non
     }
     assert isinstance(record, SourceRecord | SinkRecord)
     return record.new_record(**more)
+
+
+def _change(rows: _RowHeaders, reported: Mapping[str, Any]) -> None:
+    """Give rows the headers that a converter has left them."""
+    if rows:
+        for row, headers in read_headers(reported["headers"]).items():
+            rows[row][:] = headers
+
+
+@contextmanager
+def _as_row(headers: Headers | None) -> Iterator[_RowHeaders]:
+    """Kafka's headers of one record, changed in place at the end."""
+    if headers is None:
+        yield ()
+        return
+    row = [(header.key, header.value) for header in headers]
+    before = list(row)
+    yield (row,)
+    if row != before:
+        headers.clear()
+        for key, value in row:
+            headers.add(key, value)
 
 
 def _mask(rows: Sequence[int], count: int) -> pa.Array:

@@ -168,13 +168,11 @@ final class SinkCalls implements Session.Served {
         long[] times = in.longs(count);
         byte[][] keys = in.binary(count);
         byte[][] values = in.binary(count);
-        Map<Integer, RecordHeaders> headers = new HashMap<>();
-        for (JsonNode row : head.path("headers")) headers.put(row.get(0).asInt(), headers(row));
+        RowHeaders headers = new RowHeaders(head);
         List<ConsumerRecord<byte[], byte[]>> made = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {
-            RecordHeaders own = headers.isEmpty() ? new RecordHeaders() : headers.getOrDefault(i, new RecordHeaders());
             made.add(new ConsumerRecord<>(topic, partition, offsets[i], times[i] == NO_TIME ? -1 : times[i], kind, -1, -1,
-                    keys[i], values[i], own, java.util.Optional.empty()));
+                    keys[i], values[i], headers.of(i), java.util.Optional.empty()));
         }
         return made;
     }
@@ -190,15 +188,6 @@ final class SinkCalls implements Session.Served {
         }
         batches.put(batch);
         return Json.map("put", true, "records", count, "ms", (System.nanoTime() - began) / 1e6);
-    }
-
-    private static RecordHeaders headers(JsonNode row) {
-        RecordHeaders made = new RecordHeaders();
-        for (int i = 1; i < row.size(); i += 2) {
-            byte[] value = row.get(i + 1).isNull() ? null : Base64.getDecoder().decode(row.get(i + 1).asText());
-            made.add(row.get(i).asText(), value);
-        }
-        return made;
     }
 
     /** Converts a part from a row on, up to a record that fails. */
@@ -227,7 +216,7 @@ final class SinkCalls implements Session.Served {
                 "topic", raw.topic(), "partition", raw.partition(), "offset", raw.offset(),
                 "key", base64(raw.key()), "value", base64(raw.value()),
                 "timestamp", raw.timestamp() < 0 ? null : raw.timestamp(), "time", raw.timestampType().name,
-                "headers", SourceCalls.headerRow(0, (RecordHeaders) raw.headers()));
+                "headers", RowHeaders.written(0, (RecordHeaders) raw.headers()));
     }
 
     /**

@@ -3,7 +3,6 @@ package kconnect.host;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
@@ -174,7 +173,7 @@ final class SourceCalls implements Session.Served {
                 places[count] = place;
                 times[count] = record.timestamp() == null ? NO_TIME : record.timestamp();
                 rows[count] = at;
-                if (made.toArray().length > 0) headers.add(headerRow(count, made));
+                if (made.toArray().length > 0) headers.add(RowHeaders.written(count, made));
                 count++;
                 ending = endings.remove(at++);
             } catch (StageFailure e) {
@@ -198,16 +197,6 @@ final class SourceCalls implements Session.Served {
         out.binary(keys, count);
         out.binary(values, count);
         return out.done();
-    }
-
-    static List<Object> headerRow(int row, RecordHeaders headers) {
-        List<Object> made = new ArrayList<>();
-        made.add(row);
-        for (var header : headers) {
-            made.add(header.key());
-            made.add(header.value() == null ? null : Base64.getEncoder().encodeToString(header.value()));
-        }
-        return made;
     }
 
     /** The last offset of each source partition, in the order in which partitions come first. */

@@ -6,14 +6,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
-import org.apache.kafka.common.header.Header;
-import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.SchemaAndValue;
 import org.apache.kafka.connect.errors.ConnectException;
-import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.storage.Converter;
@@ -86,7 +84,19 @@ final class StageCalls implements Session.Served {
             case "header_converter" -> ((HeaderConverter) plugin).configure(config);
             default -> ((Converter) plugin).configure(config, isKey);
         }
-        return Json.map("version", plugin instanceof Versioned versioned ? versioned.version() : null, "kinds", Kinds.of(plugin));
+        return Json.map("version", plugin instanceof Versioned versioned ? versioned.version() : null, "kinds", Kinds.of(plugin),
+                "headers", plugin instanceof Converter && looksAtHeaders());
+    }
+
+    /** Whether the converter has a form of its own that is given headers (KIP-440). */
+    private boolean looksAtHeaders() {
+        try {
+            Class<?> made = plugin.getClass();
+            return made.getMethod("fromConnectData", String.class, Headers.class, Schema.class, Object.class).getDeclaringClass() != Converter.class
+                    || made.getMethod("toConnectData", String.class, Headers.class, byte[].class).getDeclaringClass() != Converter.class;
+        } catch (NoSuchMethodException e) {
+            throw new AssertionError(e); // the interface has them
+        }
     }
 
     private static List<? extends ConnectRecord<?>> records(In in, JsonNode run) {
@@ -153,30 +163,23 @@ final class StageCalls implements Session.Served {
         Object[] values = Columns.read(in, head.get("column"), count);
         byte[][] made = new byte[count][];
         Map<String, Object> answer = Json.map();
+        RowHeaders headers = new RowHeaders(head);
         int at = 0;
         for (; at < count; at++) {
             try {
-                RecordHeaders added = new RecordHeaders();
                 made[at] = head.hasNonNull("header")
                         ? ((HeaderConverter) plugin).fromConnectHeader(topic, head.get("header").asText(), schema, values[at])
-                        : ((Converter) plugin).fromConnectData(topic, added, schema, values[at]);
-                for (Header lost : added) throw noHeaders(lost.key());
+                        : ((Converter) plugin).fromConnectData(topic, headers.toChange(at), schema, values[at]);
             } catch (RuntimeException e) {
                 answer.put("failure", new StageFailure("CONVERTER", plugin, e).describe(at));
                 break;
             }
         }
         answer.put("rows", at);
+        answer.put("headers", headers.changed());
         out.restart().json(answer);
         out.binary(made, at);
         return out.done();
-    }
-
-    /** Without the header, as of a schema's number, nobody could read the record. */
-    private DataException noHeaders(String name) {
-        return new DataException(plugin.getClass().getName() + " adds the header " + name + " to a record, which is lost where "
-                + "a part of the chain is Python's. Take Java's classes for the other steps and converters (java: before "
-                + "the name), or have the converter write what it needs into the value.");
     }
 
     private Object fromBytes(In in, JsonNode head) {
@@ -185,11 +188,12 @@ final class StageCalls implements Session.Served {
         byte[][] given = in.binary(count);
         List<SinkRecord> made = new ArrayList<>();
         Map<String, Object> answer = Json.map();
+        RowHeaders headers = new RowHeaders(head);
         for (int i = 0; i < count; i++) {
             try {
                 SchemaAndValue one = head.hasNonNull("header")
                         ? ((HeaderConverter) plugin).toConnectHeader(topic, head.get("header").asText(), given[i])
-                        : ((Converter) plugin).toConnectData(topic, new RecordHeaders(), given[i]);
+                        : ((Converter) plugin).toConnectData(topic, headers.toChange(i), given[i]);
                 if (one == null && head.hasNonNull("header")) one = SchemaAndValue.NULL; // as ConnectHeaders.add takes it
                 made.add(new SinkRecord(topic, 0, null, null, one.schema(), one.value(), i));
             } catch (RuntimeException e) {
@@ -198,6 +202,7 @@ final class StageCalls implements Session.Served {
             }
         }
         answer.put("rows", made.size());
+        answer.put("headers", headers.changed());
         return upToMisfit(made, answer, "CONVERTER", IntStream.range(0, made.size()).boxed().toList());
     }
 }

@@ -17,10 +17,13 @@ from random import Random
 from typing import Any
 
 import psutil
+import pyarrow as pa
 import pytest
 
-from kconnect.api import RecordBatch, Schema, SinkRecord, SourceRecord, TimestampType
+from kconnect.api import ConnectHeaders, RecordBatch, Schema, SinkRecord, SourceRecord, TimestampType
 from kconnect.api.columns import column_of, values_of
+from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
+from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import ConfigError, ConnectError, DataError, RetriableError
 from kconnect.java.installed import find_java
 from kconnect.java.plugins import JavaIndex, JavaSettings
@@ -31,6 +34,7 @@ from kconnect.logs.traces import trace_with_cause
 from kconnect.model import RunState, TaskId
 from kconnect.runtime.herder.decisions.failures import failure_of
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
+from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.messages import TaskReport, encode
 from kit.java_answers import without_order, written_value
@@ -316,13 +320,40 @@ def test_a_value_that_javas_transformation_leaves_of_another_schema_is_its_recor
     step.close()
 
 
-def test_a_header_that_javas_converter_adds_is_not_lost_in_silence_where_a_part_of_the_chain_is_pythons(
-    registry: PluginRegistry,
-) -> None:
-    converter = registry.converter("kit.Heading")()
+def test_javas_converter_has_kafkas_headers_where_a_part_of_the_chain_is_pythons(registry: PluginRegistry) -> None:
+    """As in Java: towards Kafka after header.converter, from Kafka before it; what it adds and takes away counts."""
+    heading, key = registry.converter("kit.Heading")(), StringConverter()
+    heading.configure({}, is_key=False)
+    key.configure({}, True)
+    converters = Converters(key, heading, SimpleHeaderConverter())
+    headers = [ConnectHeaders().add_string("before", "7"), ConnectHeaders(), ConnectHeaders().add_string("x", "y")]
+    values = ["a", "b", "c"]
+    records = [
+        SourceRecord({}, {}, "t", value, value_schema=Schema.STRING_SCHEMA, headers=ConnectHeaders(given))
+        for value, given in zip(values, headers, strict=True)
+    ]
+    batch = RecordBatch("t", value_schema=Schema.STRING_SCHEMA, value=pa.array(values), headers=headers)
+    produced: list[Any] = [[("before", b"7"), ("number", b"7")], [("number", b"\1")], [("x", b"y"), ("number", b"\1")]]
+    assert [made.headers for made in converters.to_kafka_list(records) if made] == produced
+    made = converters.to_kafka_batch(batch)
+    assert (list(made.values), made.headers) == ([b"a", b"b", b"c"], produced)
+
+    data: list[bytes | None] = [b"a", b"b", b"c"]
+    raw = FetchedBatch("t", 0, [0, 1, 2], None, data, None, TimestampType.CREATE_TIME, [None, *produced[1:]])
+    read = [("a@?", []), ("b@1", []), ("c@1", ["x"])]
+    columns = converters.to_connect_columns(raw)
+    assert columns is not None
+    for found in (columns.to_records(), converters.to_connect_records(raw)):
+        assert [(one.value, [header.key for header in one.headers]) for one in found] == read
+    assert raw.headers == [None, *produced[1:]]
+    converters.close()
+
+
+def test_javas_converter_that_looks_at_no_headers_takes_columns(registry: PluginRegistry) -> None:
+    converter = registry.converter(f"java:{_JSON}")()
     converter.configure({}, is_key=False)
-    with pytest.raises(DataError, match="adds the header number to a record, which is lost where"):
-        converter.from_connect_data("t", Schema.STRING_SCHEMA, "x")
+    assert not converter.takes_kafka_headers
+    assert converter.ignores_headers
     converter.close()
 
 

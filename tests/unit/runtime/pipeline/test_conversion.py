@@ -220,3 +220,31 @@ def test_all_converters_are_closed_also_when_one_raises() -> None:
     with pytest.raises(OSError, match="stuck"):
         converters(key=Stuck, value=Stuck).close()
     assert len(closed) == 2
+
+
+class Numbered(StringConverter):
+    """Writes a number into Kafka's headers, and takes it from there."""
+
+    takes_kafka_headers = True
+    ignores_headers = False
+
+    def from_connect_data(self, topic: str, schema: Any, value: Any, headers: Any = None) -> bytes | None:
+        headers.add("number", b"1")
+        return super().from_connect_data(topic, schema, value)
+
+    def to_connect_data(self, topic: str, value: bytes | None, headers: Any = None) -> Any:
+        found = headers.last_with_name("number")
+        headers.remove("number")
+        return super().to_connect_data(topic, (value or b"") + b"@" + found.value)
+
+
+def test_a_converter_that_takes_kafkas_headers_has_them_as_bytes_and_may_change_them() -> None:
+    made = converters(value=Numbered)
+    headers = [ConnectHeaders().add_int32("i", 7), ConnectHeaders()]
+    produced = made.to_kafka_batch(batch_of("a", "b", headers=headers))
+    assert produced.headers == [[("i", b"7"), ("number", b"1")], [("number", b"1")]]
+    (one,) = made.to_kafka_list([SourceRecord({}, {}, "t", "a")])
+    assert one.headers == [("number", b"1")]
+    raw = fetched(b"a", b"b", headers=produced.headers)
+    for found in (made.to_connect_batch(raw), made.to_connect_records(raw)):
+        assert [(one.value, [header.key for header in one.headers]) for one in found] == [("a@1", ["i"]), ("b@1", [])]
