@@ -10,6 +10,7 @@ import datetime
 import decimal
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -27,7 +28,7 @@ from kconnect.java.compat.json_writer import JsonWriter
 from kconnect.java.plugins.blocks import BlockReader, BlockWriter
 from kconnect.java.plugins.encoded import storable
 from kconnect.java.plugins.few_rows import write_rows
-from kconnect.java.plugins.wire_format import NO_TIME
+from kconnect.java.plugins.wire_format import NO_PARTITION, NO_TIME
 
 # From so many on an Arrow column is made faster than one by rows
 _FEWEST_BY_ARROW = 16
@@ -211,7 +212,7 @@ class Run:
     @property
     def partition(self) -> int | None:
         found = self.head["partition"]
-        return None if found is None or found < 0 else int(found)
+        return None if found is None or found == NO_PARTITION else int(found)
 
     @property
     def is_columnar(self) -> bool:
@@ -345,6 +346,7 @@ def _run_of(records: Sequence[ConnectRecord]) -> tuple[RecordBatch, Column, Colu
 _MOST_SCHEMAS = 500
 _READER = JsonReader(replace_null_with_default=False)
 _WRITER = JsonWriter(numeric_decimals=False, replace_null_with_default=False, cache_size=_MOST_SCHEMAS)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -371,12 +373,19 @@ def value_text(schema: Schema, value: Any) -> bytes:
 
 def read_plain(text: bytes | str) -> Any:
     """A value without a schema (Java: PlainJson)."""
-    return _revived(orjson.loads(text))
+    try:
+        return _revived(orjson.loads(text))
+    except orjson.JSONDecodeError:  # half a surrogate pair, which a text of Java's may have
+        return _revived(json.loads(text))
 
 
 def plain_text(value: Any) -> bytes:
     """The text of a value without a schema. Errors: DataError for one that Java has no form for."""
-    return orjson.dumps(_reported(value))
+    reported = _reported(value)
+    try:
+        return orjson.dumps(reported)
+    except orjson.JSONEncodeError:  # likewise
+        return json.dumps(reported).encode()
 
 
 def _revived(value: Any) -> Any:
@@ -392,6 +401,8 @@ def _revived(value: Any) -> Any:
             return _EPOCH + datetime.timedelta(milliseconds=inner)
         if name == "$decimal":
             return decimal.Decimal(inner)
+        if name == "$integer":
+            return int(inner)
         if name == "$double":
             return float(inner)
         if name == "$map":
@@ -400,8 +411,10 @@ def _revived(value: Any) -> Any:
 
 
 def _reported(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else {"$integer": str(value)}
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$double": _java_double(value)}
     if isinstance(value, bytes | bytearray | memoryview):
@@ -413,10 +426,15 @@ def _reported(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_reported(one) for one in value]
     if isinstance(value, Mapping):
-        if all(isinstance(name, str) and not name.startswith("$") for name in value):
+        if all(isinstance(name, str) and _is_name(name) for name in value):
             return {name: _reported(one) for name, one in value.items()}
         return {"$map": [[_reported(name), _reported(one)] for name, one in value.items()]}
     raise DataError(f"A value of type {type(value).__name__} has no schema and cannot be given to Java")
+
+
+def _is_name(text: str) -> bool:
+    """Whether it can be the name of a member: with half a surrogate pair Java could not read it."""
+    return not text.startswith("$") and not _SURROGATE.search(text)
 
 
 def _java_double(value: float) -> str:

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 # How long one wait for room in the queue lasts before the stop is checked again.
 ROOM_WAIT_S = 0.1
 _NO_PARTITION = -1
+# Bytes of a record's key in an error
+_SHOWN_OF_KEY = 100
 # What abandon() waits for a batch that is being handed over; 100,000 records take 0.1 s
 _HAND_OVER_S = 2.0
 # What a cluster that does not answer holds the task up for when it is asked for a topic
@@ -137,14 +139,14 @@ class RecordProducer:
         unit = delivery if isinstance(delivery, Delivery) else delivery.unit
         key, value = record.key, record.value
         size = (len(value) if value else 0) + (len(key) if key else 0)
-        number = _NO_PARTITION if record.partition is None else record.partition
+        number = _partition_number(record.partition, record.topic)
         produce: Produce = self._client.produce
         while self._await_room(1, size, give_up):
             try:
                 with self._handing_over:
                     if self._is_abandoned:
                         return False
-                    when = _when(record.timestamp)
+                    when = _when_of(record.timestamp, record.topic, record.partition, key)
                     produce(record.topic, value, key, number, delivery, None, when, record.headers or None)
             except BufferError:
                 if give_up():
@@ -298,7 +300,7 @@ class RecordProducer:
         else:
             pairs = zip(keys[start:end], values[start:end], strict=True)
             messages = [{"key": key, "value": value} for key, value in pairs]
-        number = _NO_PARTITION if records.partition is None else records.partition
+        number = _partition_number(records.partition, topic)
         while True:
             try:
                 with self._handing_over:
@@ -322,7 +324,7 @@ class RecordProducer:
         self, records: KafkaBatch, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
     ) -> bool:
         produce: Produce = self._client.produce
-        number = _NO_PARTITION if records.partition is None else records.partition
+        number = _partition_number(records.partition, records.topic)
         times, headers = records.timestamps, records.headers
         while start < end:
             values = iter(records.values[start:end])
@@ -335,7 +337,9 @@ class RecordProducer:
                 repeat(number),
                 repeat(delivery),
                 repeat(None),
-                map(_when, times[start:end]) if isinstance(times, list) else repeat(_when(times)),
+                repeat(0)
+                if times is None
+                else map(_when, repeat(times) if isinstance(times, int) else times[start:end]),
                 repeat(None) if headers is None else [row or None for row in headers[start:end]],
             )
             try:
@@ -351,6 +355,11 @@ class RecordProducer:
             except KafkaException as error:
                 start = end - length_hint(values)
                 delivery.fail(error.args[0], records.topic, number)
+            except DataError:  # of a time: with the record that has it
+                row, keys = end - length_hint(values) - 1, records.keys
+                time_given = times[row] if isinstance(times, list) else times
+                _when_of(time_given, records.topic, records.partition, None if keys is None else keys[row])
+                raise
             else:
                 break
         self.serve()
@@ -379,6 +388,33 @@ def _size_of(values: Sequence[bytes | None]) -> int:
         return sum(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
     except TypeError:
         return sum(len(value) for value in values if value)
+
+
+def _partition_number(partition: int | None, topic: str) -> int:
+    """The client's number for it. Errors: DataError, as of Java's ProducerRecord."""
+    if partition is None:
+        return _NO_PARTITION
+    if partition < 0:
+        raise DataError(
+            f"Invalid partition: {partition}. A record for topic {topic!r} has it. Partition number should always be "
+            "non-negative or null: without one the partitioner chooses."
+        )
+    return partition
+
+
+def _when_of(timestamp: int | None, topic: str, partition: int | None, key: bytes | None) -> int:
+    """As `_when`. Errors: DataError that names the record, too."""
+    try:
+        return _when(timestamp)
+    except DataError as error:
+        where = f"topic {topic!r}" + ("" if partition is None else f", partition {partition}")
+        shown = (
+            "no key" if key is None else f"the key {key[:_SHOWN_OF_KEY]!r}" + (".." if len(key) > _SHOWN_OF_KEY else "")
+        )
+        raise DataError(
+            f"{error} of a record for {where} with {shown}. Kafka has no times before 1970; a record without one gets "
+            "the present time."
+        ) from None
 
 
 def _when(timestamp: int | None) -> int:

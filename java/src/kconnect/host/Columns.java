@@ -37,23 +37,30 @@ final class Columns {
         this.values = values;
     }
 
-    /** The way in which values can cross: nothing, columns, or texts. */
-    static Columns of(Schema schema, Object[] values) {
+    /** A column has a text with half a surrogate pair, which UTF-8 has no form for; in JSON it is an escape. */
+    static final class HalfSurrogate extends RuntimeException {
+        HalfSurrogate() {
+            super(null, null, false, false);
+        }
+    }
+
+    /** The way in which values can cross: nothing, columns, or texts; always as texts where columns were tried in vain. */
+    static Columns of(Schema schema, Object[] values, boolean asTexts) {
         boolean isNothing = true;
         for (Object value : values) isNothing &= value == null;
         if (isNothing) return new Columns("null", schema, values);
         if (schema == null) return new Columns("plain", null, PlainJson.texts(values));
-        return fits(schema, values) ? new Columns("columns", schema, values) : new Columns("json", schema, PlainJson.texts(schema, values));
+        return !asTexts && fits(schema, values) ? new Columns("columns", schema, values) : new Columns("json", schema, PlainJson.texts(schema, values));
     }
 
     /** A value for who reads of its record: as text where it does not fit. */
     static Columns shown(Schema schema, Object value) {
         try {
-            Columns made = of(schema, new Object[] {value});
+            Columns made = of(schema, new Object[] {value}, true);
             made.write(new Out());
             return made;
         } catch (RuntimeException e) {
-            return of(null, new Object[] {Misfit.text(value)});
+            return of(null, new Object[] {Misfit.text(value)}, true);
         }
     }
 
@@ -213,8 +220,18 @@ final class Columns {
 
     private static byte[][] texts(Object[] v, int n) {
         byte[][] made = new byte[n][];
-        for (int i = 0; i < n; i++) if (v[i] != null) made[i] = ((String) v[i]).getBytes(StandardCharsets.UTF_8);
+        for (int i = 0; i < n; i++) if (v[i] != null) made[i] = utf8((String) v[i]);
         return made;
+    }
+
+    private static byte[] utf8(String text) {
+        for (int i = 0; i < text.length(); i++) {
+            if (!Character.isSurrogate(text.charAt(i))) continue;
+            boolean isPair = i + 1 < text.length() && Character.isSurrogatePair(text.charAt(i), text.charAt(i + 1));
+            if (!isPair) throw new HalfSurrogate();
+            i++;
+        }
+        return text.getBytes(StandardCharsets.UTF_8);
     }
 
     private static byte[][] bytes(Object[] v, int n) {

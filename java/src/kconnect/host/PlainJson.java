@@ -19,7 +19,7 @@ import org.apache.kafka.connect.json.JsonConverter;
 
 /**
  * Values as texts of JSON. What JSON has no form for is an object with one field: {"$bytes": base64}, {"$date": ms},
- * {"$decimal": text}, {"$double": text}, {"$map": [[key, value] ..]}.
+ * {"$decimal": text}, {"$integer": text} of more than 64 bits, {"$double": text}, {"$map": [[key, value] ..]}.
  */
 final class PlainJson {
     private static final JsonNodeFactory NODES = JsonNodeFactory.withExactBigDecimals(true);
@@ -76,7 +76,9 @@ final class PlainJson {
         }
         if (value instanceof Float one) return node((double) one);
         if (value instanceof BigDecimal one) return odd("$decimal", NODES.textNode(one.toString()));
-        if (value instanceof BigInteger one) return NODES.numberNode(one);
+        if (value instanceof BigInteger one) {
+            return one.bitLength() < Long.SIZE ? NODES.numberNode(one) : odd("$integer", NODES.textNode(one.toString()));
+        }
         if (value instanceof Number one) return NODES.numberNode(one.longValue());
         if (value instanceof byte[] one) return odd("$bytes", NODES.textNode(Base64.getEncoder().encodeToString(one)));
         if (value instanceof ByteBuffer one) {
@@ -137,6 +139,7 @@ final class PlainJson {
                 case "$bytes": return Base64.getDecoder().decode(inner.asText());
                 case "$date": return new java.util.Date(inner.asLong());
                 case "$decimal": return new BigDecimal(inner.asText());
+                case "$integer": return new BigInteger(inner.asText());
                 case "$double": return Double.valueOf(inner.asText());
                 case "$map":
                     Map<Object, Object> pairs = new LinkedHashMap<>();

@@ -14,6 +14,7 @@ import org.apache.kafka.connect.source.SourceRecord;
 
 /** Records as columns: runs of neighbours that share topic, partition and schemas. */
 final class Runs {
+    static final int NO_PARTITION = Integer.MIN_VALUE; // of a source record that is written as a sink's
     private static final long NO_TIME = Long.MIN_VALUE;
     private final List<? extends ConnectRecord<?>> records;
     private final Offsets offsets;
@@ -59,6 +60,14 @@ final class Runs {
     }
 
     private ByteBuffer written(Out out, Map<String, Object> head, Map<Integer, RuntimeException> misfits) {
+        try {
+            return written(out, head, misfits, false);
+        } catch (Columns.HalfSurrogate e) {
+            return written(out, head, misfits, true);
+        }
+    }
+
+    private ByteBuffer written(Out out, Map<String, Object> head, Map<Integer, RuntimeException> misfits, boolean asTexts) {
         List<List<? extends ConnectRecord<?>>> runs = split(misfits);
         List<Object> reported = new ArrayList<>();
         List<Columns> columns = new ArrayList<>();
@@ -68,8 +77,8 @@ final class Runs {
             ConnectRecord<?> one = run.get(0);
             RuntimeException misfit = misfits.get(row - 1);
             boolean fits = misfit == null;
-            Columns keys = fits ? Columns.of(one.keySchema(), values(run, true)) : Columns.shown(one.keySchema(), one.key());
-            Columns values = fits ? Columns.of(one.valueSchema(), values(run, false)) : Columns.shown(one.valueSchema(), one.value());
+            Columns keys = fits ? Columns.of(one.keySchema(), values(run, true), asTexts) : Columns.shown(one.keySchema(), one.key());
+            Columns values = fits ? Columns.of(one.valueSchema(), values(run, false), asTexts) : Columns.shown(one.valueSchema(), one.value());
             columns.add(keys);
             columns.add(values);
             Map<String, Object> made = Json.map("topic", one.topic(), "partition", one.kafkaPartition(),

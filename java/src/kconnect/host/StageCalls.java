@@ -144,7 +144,7 @@ final class StageCalls implements Session.Served {
     }
 
     private static ConnectRecord<?> withoutPosition(SourceRecord record) {
-        return new SinkRecord(record.topic(), record.kafkaPartition() == null ? -1 : record.kafkaPartition(), record.keySchema(),
+        return new SinkRecord(record.topic(), record.kafkaPartition() == null ? Runs.NO_PARTITION : record.kafkaPartition(), record.keySchema(),
                 record.key(), record.valueSchema(), record.value(), 0, record.timestamp(),
                 org.apache.kafka.common.record.TimestampType.NO_TIMESTAMP_TYPE, record.headers());
     }

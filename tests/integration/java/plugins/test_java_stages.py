@@ -20,7 +20,16 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from kconnect.api import ConnectHeaders, RecordBatch, Schema, SinkRecord, SourceRecord, TimestampType
+from kconnect.api import (
+    ConnectHeaders,
+    RecordBatch,
+    Schema,
+    SchemaBuilder,
+    SinkRecord,
+    SourceRecord,
+    Struct,
+    TimestampType,
+)
 from kconnect.api.columns import column_of, values_of
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
@@ -318,6 +327,31 @@ def test_a_value_that_javas_transformation_leaves_of_another_schema_is_its_recor
     with pytest.raises(ConnectError, match="Invalid type for INT32: class java"):
         step.apply(bad)
     step.close()
+
+
+def test_halves_of_surrogate_pairs_and_numbers_of_any_size_cross_to_java_and_back(registry: PluginRegistry) -> None:
+    """Kafka's JsonConverter writes a half as an escape; as UTF-8 it would be a question mark."""
+    of_text = SchemaBuilder.struct().field("text", Schema.STRING_SCHEMA).build()
+    half = "a\ud800b"
+    values: list[tuple[Schema | None, Any]] = [
+        (None, half), (None, {"name": [half]}), (None, {half: 1}), (None, 2**70), (None, [-(2**63), 2**63]),
+        (Schema.STRING_SCHEMA, half), (of_text, Struct(of_text).put("text", "\udc00")),
+    ]  # fmt: skip
+    reader = registry.converter(f"java:{_JSON}")()
+    reader.configure({"schemas.enable": "false"}, is_key=False)
+    assert reader.to_connect_data("t", b'["a\\ud800b"]').value == [half]
+    reader.close()
+    with transformation(registry, "TestPlugins$Identity") as identity:
+        for schema, value in values:
+            headers = ConnectHeaders().add("h", value, schema)
+            made = identity.apply(SinkRecord("t", 0, schema, value, schema, value, 0, headers=headers))
+            assert (made.key, made.value, [header.value for header in made.headers]) == (value, value, [value])
+
+
+def test_a_source_record_keeps_a_partition_that_kafka_refuses(registry: PluginRegistry) -> None:
+    with transformation(registry, "TestPlugins$Identity") as identity:
+        found = [identity.apply(SourceRecord({}, {}, "t", 1, kafka_partition=given)) for given in (None, -1, 3)]
+    assert [one.kafka_partition for one in found] == [None, -1, 3]
 
 
 def test_javas_converter_has_kafkas_headers_where_a_part_of_the_chain_is_pythons(registry: PluginRegistry) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, DataError, RetriableError, TimedOutError, UnreachableError
-from kconnect.runtime.kafka import Delivery
+from kconnect.runtime.kafka import Delivery, KafkaBatch, KafkaRecord, RecordProducer
 from kconnect.runtime.kafka.clients import ClientLog, kafka_errors
 from kconnect.runtime.kafka.delivery import DeliveryFailure, EndedUnits
 from kconnect.runtime.kafka.producer import _when
@@ -176,3 +178,37 @@ def test_timestamps_are_taken_as_kafka_takes_them() -> None:
     with pytest.raises(DataError, match="Invalid record timestamp -2"):
         _when(-2)
     assert all(first <= second for first, second in pairwise(_when(stamp) for stamp in range(5)))
+
+
+def test_a_record_with_a_place_or_time_that_kafka_has_not_is_named() -> None:
+    """None of them is sent, and no client tries to: as Java's ProducerRecord refuses them."""
+    producer = RecordProducer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, "orders-0")
+    delivery = Delivery(lambda ok: None, lambda failure: False, EndedUnits())
+    keys: list[bytes | None] = [b"k" * 300, None]
+
+    def send_batch(partition: int | None, times: Any, keys: Any = keys) -> None:
+        producer.send_batch(KafkaBatch("orders", partition, keys, [b"x", b"y"], times, None), delivery, lambda: False)
+
+    def send(partition: int | None, time: int | None) -> None:
+        producer.send(KafkaRecord("orders", partition, b"k", b"x", time, None), delivery, lambda: False)
+
+    no_place = "Invalid partition: -1. A record for topic 'orders' has it."
+    try:
+        assert refusal(lambda: send_batch(-1, None)).startswith(no_place)
+        assert refusal(lambda: send(-1, None)).startswith(no_place)
+        shown = f"{b'k' * 100!r}.."
+        wanted = "Invalid record timestamp -5 of a record for topic 'orders'"
+        assert refusal(lambda: send_batch(None, [-5, 1])).startswith(
+            f"{wanted} with the key {shown}. Kafka has no times"
+        )
+        assert refusal(lambda: send_batch(2, [-1, -5])).startswith(f"{wanted}, partition 2 with no key. ")
+        assert refusal(lambda: send_batch(None, -5, None)).startswith(f"{wanted} with no key. ")
+        assert refusal(lambda: send(None, -5)).startswith(f"{wanted} with the key b'k'. ")
+    finally:
+        producer.close()
+
+
+def refusal(call: Callable[[], None]) -> str:
+    with pytest.raises(DataError) as raised:
+        call()
+    return str(raised.value)
