@@ -46,7 +46,7 @@ class _JavaStage(Hosted, Deferrable, Monitorable):
         self._metrics: JavaMetrics | None = None
         self._given: tuple[str, Mapping[str, Any], bool] | None = None
         self._looks_at_headers = False
-        """Of a converter; once it is configured."""
+        """Whether a converter does; known once it is configured."""
 
     def with_plugin_metrics(self, metrics: PluginMetrics) -> None:
         """Has no effect on a class that is not Monitorable in Java."""

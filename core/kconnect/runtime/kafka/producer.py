@@ -403,7 +403,7 @@ def _partition_number(partition: int | None, topic: str) -> int:
 
 
 def _when_of(timestamp: int | None, topic: str, partition: int | None, key: bytes | None) -> int:
-    """As `_when`. Errors: DataError that names the record, too."""
+    """Works as `_when`. Errors: DataError that names the record, too."""
     try:
         return _when(timestamp)
     except DataError as error:
