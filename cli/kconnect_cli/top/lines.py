@@ -57,9 +57,21 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     from textwrap import wrap
 
     return wrap(
-        clean(text), max(20, width), subsequent_indent=indent, drop_whitespace=False, break_long_words=True,
-        replace_whitespace=False, tabsize=4,
+        clean(text), max(20, width), subsequent_indent=indent, break_long_words=True, replace_whitespace=False,
+        tabsize=4,
     ) or [""]  # fmt: skip
+
+
+def uncut(groups: Sequence[Sequence[Piece]], width: int) -> Line:
+    """Gives the groups of pieces, from the first on, that fit uncut; the first one in any case."""
+    found, left = list(groups[0]) if groups else [], width
+    left -= sum(cell_len(text) for text, _ in found)
+    for group in groups[1:]:
+        left -= sum(cell_len(text) for text, _ in group)
+        if left < 0:
+            break
+        found += group
+    return tuple(found)
 
 
 def text_of(lines: Sequence[Line]) -> str:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from kconnect_cli.top.events import Action, Fetched, Part
 from kconnect_cli.top.facts import ClusterFacts
+from kconnect_cli.top.lines import wrapped
 from kconnect_cli.top.rows import Row, View
 
 # Lines of the screen that are not rows: two of summary, tabs, heads, the last line with keys
@@ -128,11 +129,17 @@ class TopState:
     @property
     def room(self) -> int:
         """Lines for rows."""
-        return max(1, self.lines - FRAME_LINES - len(banners(self)))
+        return max(1, self.lines - FRAME_LINES - len(banner_lines(self)))
+
+
+def banner_lines(state: TopState) -> list[tuple[int, str]]:
+    """The banners as lines of the screen, each with the number of its banner; a quarter of the screen at most."""
+    found = [(number, text) for number, each in enumerate(banners(state)) for text in wrapped(each, state.columns)]
+    return found[: max(1, state.lines // 4)]
 
 
 def banners(state: TopState) -> list[str]:
-    """Lines that must not be missed, above the list: nobody answers, Kafka is away, a worker starts."""
+    """What must not be missed, above the list: nobody answers, Kafka is away, a worker starts."""
     from kconnect.logs.wording import length_text
 
     facts, found = state.facts, []
@@ -154,9 +161,9 @@ def banners(state: TopState) -> list[str]:
             found.append(f"Worker {worker.id} is unhealthy: {worker.unwell}")
     if facts.note:
         found.append(facts.note)
-    return found[: max(1, state.lines // 4)]
+    return found
 
 
 def detail_lines(state: TopState) -> int:
     """Lines for the body of a connector's page."""
-    return max(1, state.lines - FRAME_LINES - len(banners(state)))
+    return max(1, state.lines - FRAME_LINES - len(banner_lines(state)))

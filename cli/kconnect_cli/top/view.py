@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kconnect.logs.wording import length_text, pluralize
 from kconnect.runtime.health.flow_metrics import summed
 from kconnect.runtime.health.views import connector_view
 from kconnect_cli.top.events import Part
-from kconnect_cli.top.lines import Line, Piece, fitted, line, padded, width_of, wrapped
+from kconnect_cli.top.lines import Line, Piece, fitted, line, padded, uncut, width_of, wrapped
 from kconnect_cli.top.pages import STATE_STYLES, TASK_HEAD, page_lines
 from kconnect_cli.top.rows import BAD, COLUMNS, WORRYING, Column, Row, View
 from kconnect_cli.top.screen_state import (
@@ -22,7 +23,7 @@ from kconnect_cli.top.screen_state import (
     Menu,
     Refusal,
     TopState,
-    banners,
+    banner_lines,
     detail_lines,
 )
 
@@ -30,6 +31,9 @@ _GAP = 2
 # A name is never cut below this, and never takes more than half of the screen
 _LEAST_NAME = 16
 _LEAST_FLEXIBLE = 12
+# Below this many columns not all of the summary has room
+_NARROW = 80
+_CUT: Final[Piece] = (" …", "dim")
 
 # The lines of keys fit on a screen of 60 columns and 15 lines; what follows them need not
 _HELP = """\
@@ -45,8 +49,7 @@ Space         look again now
 q             quit
 
 A dash stands for what nobody tells: Java's workers tell neither rates nor slots.
-Yellow and red rows need somebody; grey ones are of a worker that does not answer,
-as it was last known."""
+Yellow and red rows need somebody; grey ones are of a worker that does not answer, as it was last known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +63,16 @@ class Drawn:
 def draw(state: TopState) -> Drawn:
     """Draws as many lines as the screen has."""
     head = [_title(state), _summary(state)]
-    head += [fitted([(text, "bad" if index == 0 else "warn")], state.columns) for index, text in _reported(state)]
+    head += [((text, "bad" if number == 0 else "warn"),) for number, text in banner_lines(state)]
     body, cursor = _detail(state, state.detail) if state.detail is not None else _list(state)
     lines = [*head, *body]
-    room = state.lines - 1
-    lines = lines[:room] + [()] * (room - len(lines)) + [_footer(state)]
+    foot = _footer(state)[: max(1, state.lines // 2)]
+    room = state.lines - len(foot)
+    lines = lines[:room] + [()] * (room - len(lines)) + foot
     cursor = cursor + len(head) if cursor >= 0 else -1
     if state.dialog is not None:
         lines, cursor = _with_dialog(state, lines), -1
     return Drawn(tuple(fitted(each, state.columns) for each in lines), cursor)
-
-
-def _reported(state: TopState) -> list[tuple[int, str]]:
-    return list(enumerate(line(text)[0][0] for text in banners(state)))
 
 
 def _title(state: TopState) -> Line:
@@ -98,24 +98,30 @@ def _summary(state: TopState) -> Line:
     if facts.answered_s is None:
         return ()
     statuses = list(facts.statuses.values())
-    pieces: list[Piece] = []
+    workers: list[Piece] = []
+    lost = 0
     if not facts.is_direct:
         lost = sum(bool(worker.problem) for worker in facts.workers.values())
-        pieces.append((pluralize(max(1, len(facts.workers)), "worker"), "plain"))
-        if lost:
-            pieces.append((f" ({lost} unreachable)", "bad"))
-        pieces.append(("   ", "plain"))
+        workers = [(pluralize(max(1, len(facts.workers)), "worker"), "plain")]
+        workers += [(f" ({lost} unreachable)", "bad")] if lost else []
+        workers.append(("   ", "plain"))
+    moves: list[Piece] = []
     total = summed([each.metrics for each in facts.moves.values()])
     if total.rate is not None:
-        pieces.append((f"{total.rate:,.0f} records/s   ", "plain"))
+        moves.append((f"{total.rate:,.0f} records/s   ", "plain"))
     elif not facts.is_direct and facts.workers and not facts.has_metrics and _all_answered(state):
-        pieces.append(("no rates: Java's workers do not tell them   ", "dim"))
+        moves.append(("no rates: Java's workers do not tell them   ", "dim"))
     if total.lag is not None:
-        pieces.append((f"lag {total.lag:,}   ", "plain"))
-    pieces += _counts("connector", [str(connector_view(status).state) for status in statuses])
-    pieces.append(("   ", "plain"))
-    pieces += _counts("task", [str(task.state) for status in statuses for task in status.tasks])
-    return tuple(pieces)
+        moves.append((f"lag {total.lag:,}   ", "plain"))
+    counts = _counts("connector", [str(connector_view(status).state) for status in statuses])
+    counts.append(("   ", "plain"))
+    counts += _counts("task", [str(task.state) for status in statuses for task in status.tasks])
+    # On a narrow screen states come before what moves, and both before how many workers there are that answer
+    needed = workers if lost else []
+    choices = [[*workers, *moves, *counts], [*needed, *moves, *counts]]
+    choices += [[*needed, *counts]] if state.columns < _NARROW or total.rate is None else []
+    fit = (pieces for pieces in choices if sum(width_of(text) for text, _ in pieces) <= state.columns)
+    return next((tuple(pieces) for pieces in fit), (*uncut([(each,) for each in choices[-1]], state.columns - 2), _CUT))
 
 
 def _all_answered(state: TopState) -> bool:
@@ -143,8 +149,9 @@ def _list(state: TopState) -> tuple[list[Line], int]:
     count = f"{top + 1}-{top + len(seen)} of {len(state.rows)}" if len(state.rows) > len(seen) else str(len(state.rows))
     order = state.listing.sort or "worst first"
     note = f"{count}, by {order}{', turned round' if state.listing.is_reversed and state.listing.sort is None else ''}"
-    used = sum(width_of(text) for text, _ in tabs)
-    tabs.append((padded(note, max(0, state.columns - used - 1), to_right=True), "dim"))
+    left = max(0, state.columns - sum(width_of(text) for text, _ in tabs) - 1)
+    note = next((text for text in (note, count) if width_of(text) <= left), "")
+    tabs.append((padded(note, left, to_right=True), "dim"))
     if not state.rows:
         return [line(*tabs), (), line((_why_empty(state), "dim"))], -1
     columns, widths = _laid_out(COLUMNS[state.view], seen, state)
@@ -264,21 +271,21 @@ def _detail(state: TopState, detail: Detail) -> tuple[list[Line], int]:
     return [line(*pieces, *tabs), head, *lines[top : top + room]], cursor
 
 
-def _footer(state: TopState) -> Line:
+def _footer(state: TopState) -> list[Line]:
     """What was reported last, else the keys."""
     if state.message is not None:
-        return line((state.message.text, "bad" if state.message.is_bad else "key"))
+        style = "bad" if state.message.is_bad else "key"
+        return [((text, style),) for text in wrapped(state.message.text, state.columns)]
     if state.is_typing:
-        return line(("/", "key"), state.listing.filter, ("_   Enter keeps it, Esc clears it", "dim"))
+        return [line(("/", "key"), state.listing.filter, ("_   Enter keeps it, Esc clears it", "dim"))]
     keys = [("p", "pause"), ("r", "resume"), ("s", "stop"), ("R", "restart")]
     if state.detail is None:
         keys = [("Enter", "open"), ("/", "filter"), ("<>", "sort"), *keys]
     else:
         keys = [("Esc", "back"), ("Tab", "next"), *keys]
-    pieces: list[Piece] = []
-    for key, what in [("?", "help"), ("q", "quit"), *keys]:
-        pieces += [(key, "key"), (f" {what}  ", "dim")]
-    return tuple(pieces)
+    shown = enumerate([("?", "help"), ("q", "quit"), *keys])
+    groups = [((f"{'  ' if number else ''}{key}", "key"), (f" {what}", "dim")) for number, (key, what) in shown]
+    return [uncut(groups, state.columns)]
 
 
 def _with_dialog(state: TopState, under: Sequence[Line]) -> list[Line]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from rich.cells import cell_len
 
 from kconnect.model import TaskId
 from kconnect_cli.top.lines import clean, fitted, padded
+from kconnect_cli.top.screen_state import Message
 from kconnect_cli.top.view import draw
 from kit.pace import ample_s
 from kit.top_world import Driven, connector, look, worker
@@ -79,3 +82,15 @@ def test_text_is_padded_to_exactly_its_width(text, width):
 def test_a_line_never_gets_wider_than_the_screen(texts, width):
     line = fitted([(clean(text), "plain") for text in texts], width)
     assert sum(cell_len(text) for text, _ in line) <= width
+
+
+def test_on_a_narrow_screen_what_is_said_is_wrapped_and_counts_and_keys_are_whole():
+    screen = Driven(60, 24).take(look(*many(30), connector("bad", "FAILED")))
+    words = "http://w answered neither PUT /connectors/c1/pause nor GET /health within 4 s: it may still be done"
+    screen.state = replace(screen.state, message=Message(words, True, screen.now_s))
+    assert " ".join(screen.text.split()).endswith(words), "the end of a sentence says what is not known"
+    screen.press("escape")
+    head, foot = screen.text.splitlines()[1], screen.text.splitlines()[-1]
+    assert "1 FAILED" in head
+    assert re.search(r"\w…", head + foot) is None, "nothing is cut in the midst of a word"
+    assert foot.split("  ")[-1] == "p pause"
