@@ -30,6 +30,7 @@ from kconnect.api import (
     TopicPartition,
 )
 from kconnect.builtin.connectors.objects.object_sink import ObjectSinkTask
+from kconnect.builtin.types.fitting import as_mapping
 from kconnect.errors import ConfigError
 from kconnect.testing import MemoryLog, SinkHarness, SourceHarness
 from kit.objects import sink_into, source_of
@@ -269,6 +270,16 @@ def test_members_that_come_later_in_an_object_are_there(tmp_path: Path, kind: st
         found = [record.value for record in source.poll(4)]
     assert [(row["a"]["x"], row["a"]["y"]) for row in found[:2]] == [(1, None), (None, 2.5)]
     assert [(row["b"][0]["p"], row["b"][0]["q"]) for row in found[2:]] == [(1, None), (None, "x")]
+
+
+@pytest.mark.parametrize("tab", ["\t", "\\t"])
+def test_a_tab_separates_columns_of_csv_however_it_is_written(tmp_path: Path, tab: str) -> None:
+    form = {"object_format": "csv", "csv_delimiter": tab}
+    with sink_into(tmp_path, **form, flush_rows="1") as sink:
+        sink.put({"a": 1, "b": "x"})
+    assert next(tmp_path.iterdir()).read_text() == '"a"\t"b"\n1\t"x"\n'
+    with source_of(tmp_path, **form) as source:
+        assert [as_mapping(record.value) for record in source.poll(1)] == [{"a": 1, "b": "x"}]
 
 
 @pytest.mark.parametrize("value", [b"", b"abc", b"\x80", b"\x00", b'"\n,'], ids=repr)

@@ -26,7 +26,7 @@ _HINT = "csv.types=string reads each column as text."
 def csv_form(config: Mapping[str, Any]) -> CsvForm:
     """The form that the connector's settings tell; its delimiter is empty where the name of the object tells it."""
     return CsvForm(
-        delimiter=config["csv.delimiter"].replace("\\t", "\t"),
+        delimiter=config["csv.delimiter"],
         quote=config["csv.quote"],
         escape=config["csv.escape"],
         nulls=tuple(config["csv.null"]),

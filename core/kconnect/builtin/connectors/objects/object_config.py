@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kconnect.api import ConfigDef, ConfigError
 from kconnect.builtin.connectors.objects.csv_rows import INFER, STRING
@@ -28,6 +28,15 @@ def object_store(url: str, props: Mapping[str, str]) -> FileStore:
 
 def _check_path(name: str, value: Any) -> None:
     ObjectNames(str(value or ""), "jsonl", "none")
+
+
+DELIMITER: Final = "csv.delimiter"
+
+
+def delimiter_in(props: Mapping[str, str]) -> str | None:
+    """What separates columns; None where it is not set. Settings lose blanks at their ends, of which a tab is one."""
+    given = props.get(DELIMITER)
+    return "\t" if given == "\\t" else given
 
 
 def _check_delimiter(name: str, value: Any) -> None:
@@ -187,7 +196,7 @@ SOURCE_CONFIG = (
         "Encoding of lines, JSON and CSV: utf-8, latin1, cp1252, utf-16 .. A byte order mark counts before utf-8.",
     )
     .define(
-        "csv.delimiter",
+        DELIMITER,
         _T.STRING,
         "",
         ConfigDef.LambdaValidator.with_(_check_delimiter, "one character"),
@@ -303,7 +312,7 @@ SINK_CONFIG = (
         "Longest time a record waits before its object is written.",
     )
     .define(
-        "csv.delimiter",
+        DELIMITER,
         _T.STRING,
         ",",
         ConfigDef.LambdaValidator.with_(_check_delimiter, "one character"),

@@ -25,7 +25,7 @@ from kconnect.api import (
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
 from kconnect.builtin.connectors.objects.confluent_layout import ConfluentNames
 from kconnect.builtin.connectors.objects.object_columns import ObjectColumns, columns_of
-from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG, object_store
+from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG, delimiter_in, object_store
 from kconnect.builtin.connectors.objects.object_names import ObjectNames, batch_field_values, field_values
 from kconnect.builtin.connectors.objects.object_units import Unit, folder_runs
 from kconnect.builtin.connectors.objects.object_writers import TEXT_FORMATS, Encoder
@@ -101,7 +101,7 @@ class ObjectSinkTask(SinkTask):
         columns = ObjectColumns(
             Contracts.parse(props), self._discards, infers=config[INFER], last=self._columns_written_last
         )
-        self._encoder = Encoder(self._format, config["object.compression"], config["csv.delimiter"], columns)
+        self._encoder = Encoder(self._format, config["object.compression"], delimiter_in(props) or ",", columns)
         return FlushLimits(config["flush.rows"], config["flush.bytes"], config["flush.ms"] / 1000)
 
     def start(self, props: Mapping[str, str]) -> None:

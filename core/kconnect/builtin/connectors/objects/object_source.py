@@ -28,7 +28,15 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
-from kconnect.builtin.connectors.objects.object_config import DELETE, KEEP, MOVE, SOURCE_CONFIG, object_store
+from kconnect.builtin.connectors.objects.object_config import (
+    DELETE,
+    DELIMITER,
+    KEEP,
+    MOVE,
+    SOURCE_CONFIG,
+    delimiter_in,
+    object_store,
+)
 from kconnect.builtin.connectors.objects.object_progress import Place, Progress, check_offset, partition_of
 from kconnect.builtin.connectors.objects.object_reading import OpenObject, RowSettings
 from kconnect.builtin.stores.file_store import Found
@@ -95,7 +103,7 @@ def _checked(props: Mapping[str, str]) -> dict[str, Any]:
             raise ConfigError.invalid("object.move.url", target, "It must be in the same store as object.url")
         if other.root == store.root:
             raise ConfigError.invalid("object.move.url", target, "It must be another folder than object.url")
-    return config
+    return {**config, DELIMITER: delimiter_in(props) or ""}
 
 
 class ObjectSourceTask(SourceTask):
