@@ -282,6 +282,18 @@ def test_a_tab_separates_columns_of_csv_however_it_is_written(tmp_path: Path, ta
         assert [as_mapping(record.value) for record in source.poll(1)] == [{"a": 1, "b": "x"}]
 
 
+def test_rows_of_one_record_are_all_there_where_one_of_them_is_refused(tmp_path: Path) -> None:
+    unfold = {"transforms": "q", "transforms_q_type": "SqlTransform"}
+    unfold["transforms_q_query"] = "SELECT explode(l) AS x FROM records"
+    settings = {"object_format": "parquet", "schema_contract": "freeze", "errors_tolerance": "all", "flush_rows": "3"}
+    with sink_into(tmp_path, **settings, **unfold) as sink:
+        sink.put({"l": [{"a": 0}]})
+        sink.put({"l": [{"a": 1}, {"a": 2, "b": 5}, {"a": 3}]})
+        assert [error.record.kafka_offset for error in sink.errant] == [1]
+    with source_of(tmp_path, object_format="parquet") as source:
+        assert [record.value["x"]["a"] for record in source.poll(3)] == [0, 1, 3]
+
+
 @pytest.mark.parametrize("value", [b"", b"abc", b"\x80", b"\x00", b'"\n,'], ids=repr)
 def test_bytes_are_base64_in_csv_and_come_back(tmp_path: Path, value: bytes) -> None:
     schema = SchemaBuilder.struct().field("a", Schema.OPTIONAL_BYTES_SCHEMA).field("b", Schema.INT32_SCHEMA).build()

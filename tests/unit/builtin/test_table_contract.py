@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kconnect.api import ConfigError, DataError, RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
+from kconnect.api import ConfigError, DataError, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
 from kconnect.builtin.connectors.tables.open_table import OpenTable
-from kconnect.builtin.connectors.tables.record_columns import batches_of_records, rows_of_batch
+from kconnect.builtin.connectors.tables.record_columns import Made, batches_of_records, rows_of_batch
 from kconnect.builtin.connectors.tables.table_config import TableConfig
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.builtin.connectors.tables.upserts import by_offset
@@ -288,10 +288,10 @@ def test_no_value_changes_in_any_table_whatever_batches_it_comes_in(widens, puts
         assert is_kept(value, kept[0] if kept else None), (value, row)
 
 
-def fitted(table: OpenTable, discards: Discards, batches: Sequence[RecordBatch]) -> list[pa.RecordBatch]:
+def fitted(table: OpenTable, discards: Discards, batches: Sequence[Made]) -> list[pa.RecordBatch]:
     """The batches of one run as the table has them, joined by their offsets where it has columns."""
     made, places = [], []
-    for one in map(rows_of_batch, batches):
+    for one in (rows_of_batch(batch) for batch, _ in batches):
         try:
             made.append(table.fitted(one.columns, discards, moves=True))
         except DataError:

@@ -84,7 +84,16 @@ def test_values_with_nothing_in_common_are_a_batch_for_each_kind_and_in_order():
     values = [{"p": 1}, {"p": "x"}, {"p": 2.5}, {"p": None}, {}, {"p": [1]}, {"p": ["y"]}, {"p": "z"}]
     ((batches, run),) = batches_of_records([SinkRecord("t", 0, None, None, None, v, at) for at, v in enumerate(values)])
     assert [record.value for record in run] == values
-    assert [batch.kafka_offsets.to_pylist() for batch in batches] == [[0], [1, 7], [2], [3, 4], [5], [6]]
+    assert [batch.kafka_offsets.to_pylist() for batch, _ in batches] == [[0], [1, 7], [2], [3, 4], [5], [6]]
+
+
+def test_json_text_of_what_one_record_was_unfolded_into_is_that_of_each(tmp_path):
+    target = table_settings("parquet", tmp_path)
+    unfold = {"transforms": "q", "transforms.q.type": "SqlTransform", "transforms.q.query": "SELECT explode(l) AS p"}
+    unfold["transforms.q.query"] += " FROM records"
+    with SinkHarness(TableSinkConnector, {**target, **_LATER, **unfold}) as sink:
+        sink.put({"l": ["text"]}, {"l": [{"a": 1}, {"a": 2}]})
+    assert [row["p"] for row in rows_of(target)] == ["text", '{"a":1}', '{"a":2}']
 
 
 def test_values_of_very_many_kinds_are_looked_at_one_by_one():

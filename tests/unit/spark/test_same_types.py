@@ -27,7 +27,7 @@ def _records(values: list[Any]) -> list[SinkRecord]:
 
 
 def _batch_of_records(values: list[Any]) -> RecordBatch:
-    (((batch,), _),) = batches_of_records(_records(values))
+    ((((batch, _),), _),) = batches_of_records(_records(values))
     return batch
 
 

@@ -8,9 +8,9 @@ import secrets
 import sys
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,7 +110,7 @@ class ObjectSinkTask(SinkTask):
         self._is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
         self._limits = _NEVER if self._is_replay else limits
         self._units: dict[TopicPartition, Unit] = {}
-        self._added: dict[TopicPartition, int] = {}  # the last offset that is in a unit
+        self._added: dict[TopicPartition, Mark] = {}  # the last row that is in a unit
         self._ends: dict[TopicPartition, list[int]] = {}  # where units end that were written before
         self._sought: dict[TopicPartition, int] = {}  # partitions that are read from this offset after this put
         self._called_s = self.now_s()
@@ -133,7 +133,7 @@ class ObjectSinkTask(SinkTask):
                 place,
                 batch.topic,
                 batch.value_schema,
-                batch.kafka_offsets.to_pylist(),
+                marks_of((place, offset) for offset in batch.kafka_offsets.to_pylist()),
                 stamps,
                 lambda start, end: self._encoder.piece_of_batch(batch.slice(start, end - start)),
                 lambda: batch_field_values(batch, self._names.fields),
@@ -166,27 +166,29 @@ class ObjectSinkTask(SinkTask):
     # --- records into units ---
 
     def _put_all(self, records: list[SinkRecord]) -> None:
+        marks = iter(marks_of((_PLACE(record), record.original_kafka_offset) for record in records))
         for (topic, partition, _, _), group in groupby(records, _KIND):
-            self._put_some(TopicPartition(topic, partition), list(group))
+            some = list(group)
+            self._put_some(TopicPartition(topic, partition), some, list(islice(marks, len(some))))
 
-    def _put_some(self, place: TopicPartition, records: list[SinkRecord]) -> None:
+    def _put_some(self, place: TopicPartition, records: list[SinkRecord], marks: list[Mark]) -> None:
         """Records of one partition, topic and schema; when they cannot be kept together, one by one."""
         try:
-            self._keep_records(place, records)
+            self._keep_records(place, records, marks)
             return
         except DataError as error:
             if len(records) == 1:
                 self._give_up(records[0], error)
                 return
-        for record in records:
-            self._put_some(place, [record])
+        for record, mark in zip(records, marks, strict=True):
+            self._put_some(place, [record], [mark])
 
-    def _keep_records(self, place: TopicPartition, records: Sequence[SinkRecord]) -> None:
+    def _keep_records(self, place: TopicPartition, records: Sequence[SinkRecord], marks: list[Mark]) -> None:
         self._keep(
             place,
             records[0].topic,
             records[0].value_schema,
-            [record.original_kafka_offset for record in records],
+            marks,
             [record.timestamp for record in records],
             lambda start, end: self._encoder.piece(records[start:end]),
             lambda: [field_values(record.value, self._names.fields) for record in records],
@@ -197,7 +199,7 @@ class ObjectSinkTask(SinkTask):
         place: TopicPartition,
         topic: str,
         schema: Schema | None,
-        offsets: list[int],
+        marks: list[Mark],
         times: Sequence[int | None],
         piece: Callable[[int, int], Any],
         values: Callable[[], list[tuple[Any, ...]]],
@@ -207,7 +209,8 @@ class ObjectSinkTask(SinkTask):
         Rows that are in a unit already, because they came before, are left out.
         """
         held = values() if self._names.fields else []
-        row = 0 if self._is_replay else bisect_right(offsets, self._added.get(place, -1))
+        offsets = [offset for offset, _ in marks]
+        row = 0 if self._is_replay else bisect_right(marks, self._added.get(place, (-1, 0)))
         while row < len(offsets) and place not in self._sought:
             unit = self._unit(place, topic, offsets[row])
             end = row + self._room(unit, topic, offsets[row:], times[row:], held[row:])
@@ -221,7 +224,7 @@ class ObjectSinkTask(SinkTask):
                             return
                         unit = self._unit(place, topic, offsets[row + first])
                     unit.add(folder, made, last - first, offsets[row + last - 1], offsets[row + first], schema)
-                    self._added[place] = unit.last
+                    self._added[place] = marks[row + last - 1]
                 row = end
             if end == row and unit.is_full(self._limits, offsets[row] if row < len(offsets) else None):
                 self._write(place, unit)
@@ -312,7 +315,7 @@ class ObjectSinkTask(SinkTask):
             unit.first,
         )
         del self._units[place]
-        self._added[place] = unit.first - 1
+        self._added[place] = (unit.first, -1)
         self._sought[place] = unit.first
         self.context.offset({place: unit.first})
 
@@ -357,5 +360,21 @@ class ObjectSinkTask(SinkTask):
             self._sought.pop(place, None)
 
 
+Mark = tuple[int, int]
+"""A row: the offset of its record, and which of the rows it is that a transformation has made of that one."""
+
+
+def marks_of(rows: Iterable[tuple[Hashable, int]]) -> list[Mark]:
+    """The mark of each row, given its partition and offset; rows of one record follow each other."""
+    found: list[Mark] = []
+    last: dict[Hashable, Mark] = {}
+    for place, offset in rows:
+        before = last.get(place)
+        made = last[place] = (offset, before[1] + 1 if before is not None and before[0] == offset else 0)
+        found.append(made)
+    return found
+
+
+_PLACE: Final = attrgetter("original_topic", "original_kafka_partition")
 # What records share that are kept together
 _KIND: Final = attrgetter("original_topic", "original_kafka_partition", "topic", "value_schema")

@@ -19,7 +19,7 @@ from kconnect.builtin.connectors.objects.confluent_layout import ConfluentNames,
 from kconnect.builtin.connectors.objects.joda import joda_format
 from kconnect.builtin.connectors.objects.object_config import OPTIONS_PREFIX, object_store
 from kconnect.builtin.connectors.objects.object_names import time_zone
-from kconnect.builtin.connectors.objects.object_sink import ObjectSinkTask
+from kconnect.builtin.connectors.objects.object_sink import Mark, ObjectSinkTask
 from kconnect.builtin.connectors.objects.object_units import Unit
 from kconnect.builtin.connectors.objects.object_writers import Encoder
 from kconnect.builtin.stores.flush_plan import FlushLimits
@@ -312,19 +312,19 @@ class S3SinkTask(ObjectSinkTask):
         place: TopicPartition,
         topic: str,
         schema: Schema | None,
-        offsets: list[int],
+        marks: list[Mark],
         times: Sequence[int | None],
         piece: Any,
         values: Any,
     ) -> None:
         if self._by_wall_clock:
-            times = [round(self.wall_s() * 1000)] * len(offsets)
-        super()._keep(place, topic, schema, offsets, times, piece, values)
+            times = [round(self.wall_s() * 1000)] * len(marks)
+        super()._keep(place, topic, schema, marks, times, piece, values)
 
-    def _keep_records(self, place: TopicPartition, records: Sequence[SinkRecord]) -> None:
+    def _keep_records(self, place: TopicPartition, records: Sequence[SinkRecord], marks: list[Mark]) -> None:
         if any(record.value is None for record in records):
             raise DataError("It has no value", hint="behavior.on.null.values=ignore leaves such records out.")
-        super()._keep_records(place, records)
+        super()._keep_records(place, records, marks)
 
     def _room(
         self,

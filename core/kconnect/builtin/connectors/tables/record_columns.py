@@ -39,7 +39,7 @@ class Rows:
     is_seen: bool
     """Whether the columns' types were seen in values without schema."""
     came: Sequence[SinkRecord]
-    """The records that the columns were made of, and perhaps more; none where they came as columns."""
+    """The records that the columns were made of, one by one; none where they came as columns."""
     column: pa.Array
     """The columns as they came, in one."""
 
@@ -49,9 +49,7 @@ class Rows:
             return None
         if not self.came:
             return _by_column(values_of(None, self.column, len(self.column)))
-        found = {record.original_kafka_offset: record.value for record in self.came}
-        values = [found[offset] for offset in self.offsets.slice(0, len(self.columns)).to_pylist()]
-        return _by_column(values)
+        return _by_column([record.value for record in self.came if record.value is not None])
 
 
 def _by_column(values: Sequence[Any]) -> list[Any]:
@@ -91,17 +89,19 @@ def rows_of_batch(batch: RecordBatch, came: Sequence[SinkRecord] = ()) -> Rows:
     return Rows(at, batch.topic, start, stop, _columns_of(value), keys, times, deleted, ordered, is_seen, came, value)
 
 
-def batches_of_records(
-    records: Sequence[SinkRecord],
-) -> Iterable[tuple[Sequence[RecordBatch], list[SinkRecord]]]:
-    """Records as batches, each with the records it was made of: none where each must be looked at alone.
+Made = tuple[RecordBatch, Sequence[SinkRecord]]
+"""A batch, and the records that it was made of, one by one; none for one that came as columns."""
+
+
+def batches_of_records(records: Sequence[SinkRecord]) -> Iterable[tuple[Sequence[Made], list[SinkRecord]]]:
+    """Records as batches, with all that these were made of: no batches where each must be looked at alone.
 
     Several where values have nothing in common, as a price that is number here and text there: of each kind one, by
     the first of its records. Measured, rows of 57 B with such a price: 5 us a row, each alone 500.
     """
     for run in _runs(records):
         try:
-            yield [batch_of(run)], run
+            yield [(batch_of(run), run)], run
         except MixedError:
             yield _batches_of_kinds(run), run
         except DataError:
@@ -112,7 +112,7 @@ def batches_of_records(
 _MOST_KINDS: Final = 16
 
 
-def _batches_of_kinds(run: list[SinkRecord]) -> Sequence[RecordBatch]:
+def _batches_of_kinds(run: list[SinkRecord]) -> Sequence[Made]:
     seen = see_mixed([record.value for record in run])
     if seen is None:  # it is the keys that are mixed
         return ()
@@ -124,7 +124,7 @@ def _batches_of_kinds(run: list[SinkRecord]) -> Sequence[RecordBatch]:
     if len(groups) > _MOST_KINDS:
         return ()
     try:
-        return [batch_of(group, is_alike=True) for group in groups.values()]
+        return [(batch_of(group, is_alike=True), group) for group in groups.values()]
     except DataError:
         return ()
 

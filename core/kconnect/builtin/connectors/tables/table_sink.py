@@ -16,7 +16,7 @@ from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.tables.open_table import Compaction, OpenTable, open_table
 from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
-from kconnect.builtin.connectors.tables.record_columns import Rows, batch_of, batches_of_records, rows_of_batch
+from kconnect.builtin.connectors.tables.record_columns import Made, Rows, batch_of, batches_of_records, rows_of_batch
 from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
 from kconnect.builtin.connectors.tables.upserts import (
@@ -118,7 +118,7 @@ class TableSinkTask(SinkTask):
         """Errors: RetriableError before anything of the batch is taken; DataError when it does not fit the table."""
         self._sought.clear()  # the runtime went there behind the last put
         self._flush_due()
-        self._take([batch], batch.to_records)  # type: ignore[arg-type]  # a sink's batch
+        self._take([(batch, ())], batch.to_records)  # type: ignore[arg-type]  # a sink's batch
         self._end_put()
 
     def put(self, records: list[SinkRecord]) -> None:
@@ -126,7 +126,7 @@ class TableSinkTask(SinkTask):
         self._sought.clear()
         self._flush_due()
         for batches, run in batches_of_records(records):
-            self._take(batches, lambda run=run: run, run)  # type: ignore[misc]  # of this round
+            self._take(batches, lambda run=run: run)  # type: ignore[misc]  # of this round
         self._end_put()
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -167,17 +167,13 @@ class TableSinkTask(SinkTask):
 
     def _take(
         self,
-        batches: Sequence[RecordBatch],
+        batches: Sequence[Made],
         records: Callable[[], list[SinkRecord]],
-        came: Sequence[SinkRecord] = (),
     ) -> None:
-        """Add batches of one run of records to what waits; what does not fit, or is no batch, record by record.
-
-        `came`: the records, where the batches were made of them.
-        """
+        """Add batches of one run of records to what waits; what does not fit, or is no batch, record by record."""
         if batches:
             try:
-                self._add_new(batches, came)
+                self._add_new(batches)
             except DataError:
                 pass  # again by records: the same error comes with the record that caused it
             else:
@@ -187,7 +183,7 @@ class TableSinkTask(SinkTask):
     def _take_one_by_one(self, records: list[SinkRecord]) -> None:
         for record in records:
             try:
-                self._add_new([batch_of([record])], [record])
+                self._add_new([(batch_of([record]), [record])])
             except DiscardedRowError as error:
                 self._discards.row(error, _place(record))
             except DataError as error:
@@ -202,26 +198,21 @@ class TableSinkTask(SinkTask):
             raise failure
         reporter.report(record, failure)
 
-    def _add_new(self, batches: Sequence[RecordBatch], came: Sequence[SinkRecord]) -> None:
+    def _add_new(self, batches: Sequence[Made]) -> None:
         """The rows of batches, but for those that a table which got them by a transformation has already."""
-        import pyarrow.compute as pc
-
-        batch = batches[0]
+        batch, _ = batches[0]
         original, partition = batch.original_topic or batch.topic, batch.original_kafka_partition
         if batch.topic == original or not self._config.has_table_for_each_topic or partition is None:
             table = self._table(self._config.table_of(original), original)
-            self._add([rows_of_batch(one, came) for one in batches], table)
+            self._add([rows_of_batch(one, came) for one, came in batches], table)
             return
         at = TopicPartition(original, partition)
         table = self._table(self._config.table_of(batch.topic), batch.topic)
         base = table.open_moved(at)
         if base is not None and not self._is_replay:
-            batches = [
-                one if one.kafka_offsets is None else one.filter(pc.greater_equal(one.kafka_offsets, base))
-                for one in batches
-            ]
-        if any(map(len, batches)):
-            self._add([rows_of_batch(one, came) for one in batches if len(one)], table)
+            batches = [_from_offset(one, came, base) for one, came in batches]
+        if any(len(one) for one, _ in batches):
+            self._add([rows_of_batch(one, came) for one, came in batches if len(one)], table)
 
     def _add(self, parts: Sequence[Rows], table: OpenTable) -> None:
         """Rows of one partition, whose offsets lie among each other."""
@@ -376,6 +367,16 @@ class TableSinkTask(SinkTask):
         for at in partitions:
             found.setdefault(self._config.table_of(at.topic), []).append(at)
         return found
+
+
+def _from_offset(batch: RecordBatch, came: Sequence[SinkRecord], first: int) -> Made:
+    """The rows from an offset on."""
+    import pyarrow.compute as pc
+
+    offsets = batch.kafka_offsets
+    if offsets is None:
+        return batch, came
+    return batch.filter(pc.greater_equal(offsets, first)), [one for one in came if one.original_kafka_offset >= first]
 
 
 def _place(record: SinkRecord) -> str:
