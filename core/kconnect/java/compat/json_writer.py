@@ -181,8 +181,18 @@ def _write_schemaless(value: Any) -> str:
         return "null"
     writer = _SCHEMALESS.get(type(value))
     if writer is None:
-        raise DataError(f"Java class class {java_class(value)} does not have corresponding schema type.")
+        name = java_class(value)
+        is_java = name.startswith("java.")
+        raise DataError(
+            f"Java class class {name} does not have corresponding schema type."
+            if is_java
+            else f"A value of type {name} has no form in JSON",
+            hint=_NO_FORM,
+        )
     return writer(value)
+
+
+_NO_FORM = "Declare what it is in value.schema, as `at timestamp`, or give a text, a number, a list or a dict."
 
 
 def _schemaless_map(value: dict[Any, Any]) -> str:

@@ -95,8 +95,9 @@ def test_records_for_several_places_or_with_headers_are_converted_one_by_one() -
 def test_a_record_that_can_not_be_converted_is_named_and_those_before_it_are_kept() -> None:
     records = dicts(3)
     records[1].value = {"id": object()}
-    with pytest.raises(StageError, match=r"Java class class builtins\.object does not have corresponding schema type"):
+    with pytest.raises(StageError, match=r"A value of type builtins\.object has no form in JSON") as found:
         converters().to_kafka_list(records)
+    assert "value.schema" in str(found.value.__cause__.hint)
     with pytest.raises(StageError) as caught:
         converters().to_kafka_list(records)
     assert caught.value.record is records[1]
