@@ -360,6 +360,12 @@ def test_what_is_computed_has_the_types_of_the_one_table() -> None:
     assert found.schema == schema_of(declared_type("map<string,int>"))
 
 
+def test_an_object_without_members_is_json_as_well() -> None:
+    transform = transform_of("SELECT to_json(o) AS j FROM records")
+    found = [transform.apply(SourceRecord(None, None, "t", {"o": value})).value for value in ({}, {"a": {}})]
+    assert found == [{"j": "{}"}, {"j": '{"a":{}}'}]
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [

@@ -222,7 +222,8 @@ def _of_struct(sql: str, kind: exp.DataType, depth: int) -> str:
         name = quoted_text(field.name)
         value = _json(f"struct_extract({sql}, {name})", field.args["kind"], depth)
         members.append(f"CAST(to_json({name}) AS VARCHAR) || ':' || {value}")
-    return f"CASE WHEN {sql} IS NOT NULL THEN '{{' || concat_ws(',', {', '.join(members)}) || '}}' END"
+    joined = f"concat_ws(',', {', '.join(members)})" if members else "''"
+    return f"CASE WHEN {sql} IS NOT NULL THEN '{{' || {joined} || '}}' END"
 
 
 def _of_map(sql: str, kind: exp.DataType, depth: int) -> str:
