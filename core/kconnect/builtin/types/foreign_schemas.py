@@ -144,18 +144,23 @@ _CONNECT_INTS: Final = {"int8": "tinyint", "int16": "smallint"}
 # --- JSON Schema ---
 
 
-def _of_json_schema(node: Any, place: str, root: Mapping[str, Any]) -> tuple[ColumnType, bool]:
-    """The type, and whether a null is one of its values. Errors: ConfigError."""
+def _of_json_schema(
+    node: Any, place: str, root: Mapping[str, Any], within: tuple[str, ...] = ()
+) -> tuple[ColumnType, bool]:
+    """The type, and whether a null is one of its values. `within`: the $refs that led here. Errors: ConfigError."""
     if not isinstance(node, Mapping):
         raise ConfigError(f"No JSON Schema{_at(place)}: {node}")
     if "$ref" in node:
-        return _of_json_schema(_referred(node["$ref"], place, root), place, root)
+        ref = str(node["$ref"])
+        if ref in within:
+            raise ConfigError(f"$ref leads back to where it stands{_at(place)}: {ref}", hint=_ENDLESS)
+        return _of_json_schema(_referred(ref, place, root), place, root, (*within, ref))
     for word in ("anyOf", "oneOf"):
         if word in node:
             others = [part for part in node[word] if part.get("type") != "null"]
             if len(others) != 1:
                 raise ConfigError(f"A column cannot be {word} of {len(others)} types{_at(place)}")
-            found, is_nullable = _of_json_schema(others[0], place, root)
+            found, is_nullable = _of_json_schema(others[0], place, root, within)
             return found, is_nullable or len(others) < len(node[word])
     kinds = node.get("type", "object" if "properties" in node else "string" if "enum" in node else None)
     is_nullable = isinstance(kinds, list) and "null" in kinds
@@ -169,9 +174,9 @@ def _of_json_schema(node: Any, place: str, root: Mapping[str, Any]) -> tuple[Col
         digits = min(MOST_DIGITS, int(said.get("connect.decimal.precision", MOST_DIGITS)))
         return ColumnType("decimal", digits=digits, scale=int(said.get("scale", 0))), is_nullable
     if kinds == "object":
-        return _json_object(node, place, root), is_nullable
+        return _json_object(node, place, root, within), is_nullable
     if kinds == "array":
-        item, holds_null = _of_json_schema(node.get("items", {"type": "string"}), f"{place}[]", root)
+        item, holds_null = _of_json_schema(node.get("items", {"type": "string"}), f"{place}[]", root, within)
         return ColumnType("array", item=item, holds_null=holds_null), is_nullable
     if kinds == "string":
         is_bytes = node.get("contentEncoding") == "base64"
@@ -182,17 +187,20 @@ def _of_json_schema(node: Any, place: str, root: Mapping[str, Any]) -> tuple[Col
     raise ConfigError(f"A column cannot be of this type{_at(place)}: {kinds or json.dumps(node)}")
 
 
-def _json_object(node: Mapping[str, Any], place: str, root: Mapping[str, Any]) -> ColumnType:
+_ENDLESS: Final = 'Write {"type": "object"} there: what is nested in itself is JSON text then.'
+
+
+def _json_object(node: Mapping[str, Any], place: str, root: Mapping[str, Any], within: tuple[str, ...]) -> ColumnType:
     more = node.get("additionalProperties")
     if not node.get("properties"):
         if isinstance(more, Mapping) and more:
-            item, holds_null = _of_json_schema(more, f"{place}[]", root)
+            item, holds_null = _of_json_schema(more, f"{place}[]", root, within)
             return ColumnType("map", key=ColumnType("string"), item=item, holds_null=holds_null)
         return ColumnType("json")
     required = node.get("required", ())
     columns = []
     for name, part in node["properties"].items():
-        made, is_nullable = _of_json_schema(part, f"{place}.{name}" if place else name, root)
+        made, is_nullable = _of_json_schema(part, f"{place}.{name}" if place else name, root, within)
         columns.append(Column(name, made, name in required and not is_nullable, part.get("description")))
     return ColumnType("struct", columns=tuple(columns))
 

@@ -199,3 +199,12 @@ def test_arrow_types_that_no_record_has_are_reported():
     with pytest.raises(ConfigError, match=r"No record has a value of type month_day_nano_interval at x"):
         of_arrow(pa.struct([("x", pa.month_day_nano_interval())]))
     assert Schema.INT8_SCHEMA.type is Type.INT8
+
+
+@pytest.mark.parametrize("ref", ["#", "#/properties/a", "#/definitions/Node"])
+def test_a_json_schema_that_has_no_end_is_refused_with_the_place(ref):
+    node = {"type": "object", "properties": {"next": {"type": "array", "items": {"$ref": "#/definitions/Node"}}}}
+    text = json.dumps({"type": "object", "properties": {"a": {"$ref": ref}}, "definitions": {"Node": node}})
+    with pytest.raises(ConfigError, match=r"\$ref leads back to where it stands at a") as caught:
+        declared_type(text)
+    assert "JSON text" in caught.value.hint
