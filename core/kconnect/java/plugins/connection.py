@@ -23,7 +23,8 @@ EVENT: Final = b"V"
 BLOCK: Final = b"B"
 
 _HEAD: Final = struct.Struct("<ic")
-_FIRST_BUFFER: Final = 1 << 16
+# Each of a hundred idle plugins has one; it grows with what comes
+_FIRST_BUFFER: Final = 1 << 12
 # The system takes 1024 at once
 _MOST_VIEWS: Final = 512
 

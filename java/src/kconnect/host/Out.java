@@ -5,11 +5,12 @@ import java.nio.ByteBuffer;
 /** A growing buffer in which columns are written, each aligned to 8 bytes as Arrow wants them. Used again and again. */
 final class Out {
     private static final int KEPT = 1 << 24;
-    private ByteBuffer buffer = Wire.buffer(1 << 16);
+    private static final int FIRST = 1 << 12; // as in Wire
+    private ByteBuffer buffer = Wire.buffer(FIRST);
 
     /** An empty buffer; one that a huge batch made is let go. */
     Out restart() {
-        if (buffer.capacity() > KEPT) buffer = Wire.buffer(1 << 16);
+        if (buffer.capacity() > KEPT) buffer = Wire.buffer(FIRST);
         buffer.clear();
         return this;
     }

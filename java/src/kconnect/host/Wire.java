@@ -20,12 +20,13 @@ final class Wire {
     static final byte EVENT = 'V'; // JSON: Java tells Python, no answer
     static final byte BLOCK = 'B'; // records, see Block
     private static final int HEAD = 5;
+    private static final int FIRST = 1 << 12; // each of a hundred idle plugins has one; it grows with what comes
     private static final int LARGEST = Integer.MAX_VALUE - 64;
 
     private final SocketChannel channel;
     private final ByteBuffer head = buffer(HEAD);
     private final ByteBuffer sentHead = buffer(HEAD);
-    private ByteBuffer in = buffer(1 << 16);
+    private ByteBuffer in = buffer(FIRST);
     private byte kind;
     private final Deque<Frame> early = new ArrayDeque<>(); // came before the answer that was waited for
 
