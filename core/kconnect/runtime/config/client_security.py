@@ -67,7 +67,20 @@ _JAVA_CLASSES: Final = {
 _HANDLER: Final = "sasl.login.callback.handler.class"
 _STRIMZI_HANDLERS: Final = ("io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",)
 _MSK_MODULE: Final = "software.amazon.msk.auth.iam.IAMLoginModule"
-_MSK_HANDLER: Final = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+_MSK_HANDLERS: Final = {
+    "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+    _HANDLER: "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler",
+}
+"""Of AWS_MSK_IAM, and of OAUTHBEARER, by which librdkafka logs in for either."""
+_INSTEAD_OF_HANDLERS: Final = {
+    "com.google.cloud.hosted.kafka.auth.": "Run Google's authentication server for clients that are not Java's beside "
+    "the worker (kafka_gcp_credentials_server.py), leave the handler out, and set "
+    "sasl.oauthbearer.token.endpoint.url=http://localhost:14293, with clientId='unused' and clientSecret='unused' in "
+    "sasl.jaas.config.",
+    "io.confluent.kafka.": "Tokens of Confluent's metadata service cannot be had here: let the worker log in with TLS, "
+    "SCRAM or PLAIN, or with OAUTHBEARER at an identity provider.",
+}
+"""What to write in place of a handler whose class begins so."""
 _OF_LOGIN: Final = frozenset({"sasl.mechanism", "sasl.jaas.config", _HANDLER, "sasl.client.callback.handler.class"})
 _EXTENSION: Final = "extension_"
 _JAAS_TOKEN: Final = re.compile(r"""\s*(?:([\w.$]+)(?:\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;"']+))?|(;))""")
@@ -133,7 +146,8 @@ def _own_login(java: Mapping[str, str]) -> dict[str, Any]:
     """
     mechanism = java.get("sasl.mechanism", "").strip().upper()
     handler = java.get(_HANDLER, "").strip()
-    if mechanism == "AWS_MSK_IAM" or java.get("sasl.client.callback.handler.class", "").strip() == _MSK_HANDLER:
+    is_msk = any(java.get(key, "").strip() == handler for key, handler in _MSK_HANDLERS.items())
+    if mechanism == "AWS_MSK_IAM" or is_msk:
         from kconnect.runtime.config.tokens import msk_tokens  # here: few clusters are Amazon's
 
         _, options = parse_jaas(java.get("sasl.jaas.config") or f"{_MSK_MODULE} required;")
@@ -147,8 +161,11 @@ def _own_login(java: Mapping[str, str]) -> dict[str, Any]:
         raise ConfigError(
             f"{_HANDLER} names {handler}, which is unknown here.",
             [ConfigProblem(_HANDLER, handler, "unknown here")],
-            hint="Leave it out, set sasl.oauthbearer.token.endpoint.url, and clientId and clientSecret in "
-            f"sasl.jaas.config; or use {_STRIMZI_HANDLERS[0]} with its oauth.* options.",
+            hint=next(
+                (instead for begin, instead in _INSTEAD_OF_HANDLERS.items() if handler.startswith(begin)),
+                "Leave it out, set sasl.oauthbearer.token.endpoint.url, and clientId and clientSecret in "
+                f"sasl.jaas.config; or use {_STRIMZI_HANDLERS[0]} with its oauth.* options.",
+            ),
         )
     return {}
 
@@ -217,6 +234,11 @@ def _login(entry: str) -> dict[str, Any]:
             f"sasl.jaas.config names the login module {module}, which is unknown here.",
             hint="Use PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule or Krb5LoginModule, "
             "or sasl.mechanism=AWS_MSK_IAM with IAMLoginModule",
+        )
+    if kind == "ScramLoginModule" and options.get("tokenauth", "").strip().lower() == "true":
+        raise ConfigError(
+            "sasl.jaas.config has tokenauth, for a delegation token, by which librdkafka cannot log in.",
+            hint="Give the username and password of a SCRAM user, without tokenauth.",
         )
     found = {names[option]: value for option, value in options.items() if option in names}
     extensions = {key.removeprefix(_EXTENSION): value for key, value in options.items() if key.startswith(_EXTENSION)}

@@ -210,3 +210,35 @@ def test_a_login_of_an_unknown_class_says_what_to_write_instead() -> None:
     with pytest.raises(ConfigError, match=r"names com\.acme\.Login, which is unknown here") as reported:
         security_settings({"sasl.mechanism": "OAUTHBEARER", "sasl.login.callback.handler.class": "com.acme.Login"})
     assert "sasl.oauthbearer.token.endpoint.url" in str(reported.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("handler", "instead"),
+    [
+        ("com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler", "token.endpoint.url=http://localhost:14293"),
+        ("io.confluent.kafka.clients.plugins.auth.token.TokenUserLoginCallbackHandler", "at an identity provider"),
+    ],
+)
+def test_a_handler_of_a_vendors_has_a_hint_of_its_own(handler: str, instead: str) -> None:
+    login = {"sasl.mechanism": "OAUTHBEARER", "sasl.login.callback.handler.class": handler}
+    with pytest.raises(ConfigError, match="unknown here") as reported:
+        security_settings(login)
+    assert instead in str(reported.value.hint)
+
+
+def test_amazons_handler_for_oauthbearer_is_amazons_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As aws-msk-iam-auth has it since 2.1, beside AWS_MSK_IAM."""
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    handler = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
+    kinds = ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class")
+    login = {"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": f'{OAUTH} required awsProfileName="p";'}
+    settings, warnings = security_settings({**login, **dict.fromkeys(kinds, handler)})
+    assert (settings["sasl.mechanism"], warnings) == ("OAUTHBEARER", [])
+    assert isinstance(settings["oauth_cb"], Tokens)
+
+
+def test_a_delegation_token_is_refused_before_a_broker_refuses_its_name() -> None:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    entry = f'{module} required username="id" password="hmac" tokenauth="true";'
+    with pytest.raises(ConfigError, match="delegation token, by which librdkafka cannot log in"):
+        security_settings({"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": entry})
