@@ -71,14 +71,14 @@ _MSK_HANDLERS: Final = {
     "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
     _HANDLER: "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler",
 }
-"""Of AWS_MSK_IAM, and of OAUTHBEARER, by which librdkafka logs in for either."""
+"""Holds those of AWS_MSK_IAM and of OAUTHBEARER, by which librdkafka logs in for either."""
 _INSTEAD_OF_HANDLERS: Final = {
     "com.google.cloud.hosted.kafka.auth.": "Run Google's authentication server for clients that are not Java's beside "
     "the worker (kafka_gcp_credentials_server.py), leave the handler out, and set "
     "sasl.oauthbearer.token.endpoint.url=http://localhost:14293, with clientId='unused' and clientSecret='unused' in "
     "sasl.jaas.config.",
-    "io.confluent.kafka.": "Tokens of Confluent's metadata service cannot be had here: let the worker log in with TLS, "
-    "SCRAM or PLAIN, or with OAUTHBEARER at an identity provider.",
+    "io.confluent.kafka.": "Tokens of Confluent's metadata service are not supported here: let the worker log in with "
+    "TLS, SCRAM or PLAIN, or with OAUTHBEARER at an identity provider.",
 }
 """What to write in place of a handler whose class begins so."""
 _OF_LOGIN: Final = frozenset({"sasl.mechanism", "sasl.jaas.config", _HANDLER, "sasl.client.callback.handler.class"})

@@ -229,6 +229,8 @@ def _from_tree(path: Path, tree: Mapping[str, Any]) -> ConnectorFile:
     """A connector from either form; a `config` object tells them apart."""
     inner = tree.get("config")
     if not isinstance(inner, Mapping):
+        if path.suffix.lower() != ".toml":  # in which tables of any name are settings
+            _refuse_others(path, tree)
         flat = _flatten(path, tree)
         if set(flat) == {"name"} or ("config" in flat and "connector.class" not in flat):
             raise ConfigError(
@@ -246,6 +248,31 @@ def _from_tree(path: Path, tree: Mapping[str, Any]) -> ConnectorFile:
             hint=f"Keep one of them: '{own}' or '{name}'.",
         )
     return _connector(path, name if name is not None else own, config, _state(path, tree.get("initial_state")))
+
+
+# A field by which other tools' files are known, and where a connector's settings are in them
+_OTHERS: Final = (
+    (("kind", "spec"), "an object of Kubernetes", "what is in `spec.config` (or `spec.configs`) as `config`, with "
+     "`spec.class` as `connector.class` and `spec.tasksMax` as `tasks.max`, and `metadata.name` as `name`"),
+    (("kind", "items"), "a list of Kubernetes", "each of `items` in a document of its own, as `name` and `config`"),
+    (("connectorConfiguration",), "a connector of Amazon MSK Connect", "`connectorName` as `name` and "
+     "`connectorConfiguration` as `config`"),
+    (("resource",), "a file of Terraform", "the resource's name as `name` and its `config`"),
+)  # fmt: skip
+
+
+def _refuse_others(path: Path, tree: Mapping[str, Any]) -> None:
+    """Errors: ConfigError for a file of another tool, with what of it is the connector's."""
+    for fields, what, where in _OTHERS:
+        if all(field in tree for field in fields) and "connector.class" not in tree:
+            raise ConfigError(f"{path} is {what}, which is not read here.", hint=f"Write {where}.")
+    described = next((one for one in tree.values() if isinstance(one, Mapping) and {"info", "status"} & set(one)), None)
+    if described is not None and "connector.class" not in tree:
+        raise ConfigError(
+            f"{path} is a worker's answer about several connectors, which is not read here.",
+            hint="Write `name` and `info.config` of each into a document of its own, which "
+            "connect connectors show NAME -o yaml prints.",
+        )
 
 
 def _check_fields(path: Path, tree: Mapping[str, Any]) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -252,3 +254,31 @@ def test_secrets_do_not_show_in_the_repr(tmp_path: Path) -> None:
     loaded = load_connector_file(write(tmp_path, "c.properties", "name=a\npassword=hunter2"))
 
     assert "hunter2" not in repr(loaded)
+
+
+@pytest.mark.parametrize(
+    ("tree", "what", "where"),
+    [
+        (
+            {"kind": "KafkaConnector", "metadata": {"name": "a"}, "spec": {"class": "X", "config": {}}},
+            "an object of Kubernetes",
+            "`spec.class` as `connector.class`",
+        ),
+        ({"kind": "List", "items": []}, "a list of Kubernetes", "each of `items`"),
+        (
+            {"capacity": {}, "connectorConfiguration": {"connector.class": "X"}, "connectorName": "a"},
+            "a connector of Amazon MSK Connect",
+            "`connectorConfiguration` as `config`",
+        ),
+        ({"resource": {"aiven_kafka_connector": {}}}, "a file of Terraform", "the resource's name"),
+        ({"a": {"info": {"config": {}}, "status": {}}}, "a worker's answer about several connectors", "`info.config`"),
+    ],
+)
+def test_a_file_of_another_tool_is_refused_with_what_of_it_to_write(
+    tmp_path: Path, tree: dict[str, Any], what: str, where: str
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(tree))
+    with pytest.raises(ConfigError, match=f"is {what}, which is not read here") as reported:
+        load_connector_file(path)
+    assert where in str(reported.value.hint)
