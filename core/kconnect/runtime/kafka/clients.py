@@ -64,6 +64,7 @@ _LOG_EVERY_S = 30.0
 # again if it was the last broker. For the reader they are one kind.
 _AWAY = "broker away"
 _AWAY_FACILITIES = frozenset({"FAIL", "ERROR"})
+_NOT_THERE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
 
 def producer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Producer:
@@ -163,6 +164,8 @@ class ClientLog:
         self._ca_pem: str | None = None
         self.last_error: str | None = None
         """The newest error the client reported by itself, such as a broker that is away; for error messages."""
+        self.misses_topic = False
+        """A broker said that a topic or partition of the client does not exist; whoever looks for it sets this back."""
 
     def settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """The client settings that make it log here."""
@@ -186,6 +189,7 @@ class ClientLog:
             self.last_error = error.str()
         if is_refusal(error):
             self._refusal = error
+        self.misses_topic |= error.code() in _NOT_THERE
         self._tell(logging.WARNING, _AWAY if error.code() in _UNREACHABLE else error.name(), error.str())
 
     def error(self, doing: str, error: KafkaError, *needs: Right) -> ConnectError:

@@ -283,6 +283,8 @@ class CompactedLog:
     def _advance(self, reader: LogReader) -> None:
         with self._progress:
             if reader.reached != self._given:
+                if reader.reached.keys() != self._given.keys():  # at first, and for a topic that is new
+                    self._partitions = [TopicPartition(self.topic, number) for number in sorted(reader.reached)]
                 self._given = dict(reader.reached)
                 self._progress.notify_all()
 

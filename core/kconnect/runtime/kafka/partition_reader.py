@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from kconnect.clock import Backoff, Pauses
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, did_you_mean
+from kconnect.logs.wording import pluralize
 from kconnect.model import LogRecord
 from kconnect.runtime.config.rights import Right
 from kconnect.runtime.kafka.clients import ClientLog, consumer_client, fetched, kafka_errors
@@ -85,7 +87,8 @@ class PartitionReader(Generic[R]):
 
     Lifecycle: constructed -> open(), which may be repeated -> read()s -> close().
     A partition whose offset is gone (the topic was recreated, or truncated at either end) is read from its start, and
-    said so in one sentence. Source: auto.offset.reset=earliest, as in KafkaBasedLog.
+    said so in one sentence. Source: auto.offset.reset=earliest, as in KafkaBasedLog. A topic that was deleted is looked
+    for: all partitions that it has when it is there again are read, by another client, as one may fetch nothing more.
     """
 
     def __init__(
@@ -110,7 +113,7 @@ class PartitionReader(Generic[R]):
         self._looked_at_s = 0.0
         self._refused: ConnectError | None = None  # came among records; the next read() raises it
         self._is_closed = False
-        settings = {
+        self._settings: Final = {
             **_FETCH_WAIT,
             **form.client,
             "group.id": _GROUP,
@@ -120,7 +123,7 @@ class PartitionReader(Generic[R]):
             "enable.partition.eof": True,
             "auto.offset.reset": "error",  # we restart ourselves, in order to tell it
         }
-        self._client = consumer_client(settings, self._log)
+        self._client = consumer_client(self._settings, self._log)
 
     @property
     def last_error(self) -> str | None:
@@ -169,6 +172,8 @@ class PartitionReader(Generic[R]):
             raise self._error(f"Topic {self.topic!r} cannot be read", error.args[0]) from error
         if not messages:
             self._log.raise_if_refused()
+            if self._log.misses_topic:
+                self._look_for_topic()
             if self._form.looks_for_brokers:
                 self._look_for_brokers()
             return []
@@ -255,6 +260,25 @@ class PartitionReader(Generic[R]):
             self._log.last_error = self._log.last_error or trouble
             return
         self._is_back()
+
+    def _look_for_topic(self) -> None:
+        """Whether a topic that did not exist is there again, perhaps with other partitions."""
+        if time.monotonic() - self._looked_at_s < _LOOK_EVERY_S:
+            return
+        self._looked_at_s = time.monotonic()
+        try:
+            found = self._client.list_topics(self.topic, timeout=_LOOK_S).topics.get(self.topic)
+        except KafkaException:
+            return
+        if found is None or found.error is not None or not found.partitions:
+            return
+        log.info("Topic %s is there again, with %s", self.topic, pluralize(len(found.partitions), "partition"))
+        # On its own thread: closing a client may take long
+        threading.Thread(target=self._client.close, name=f"close-{self.topic}", daemon=True).start()
+        self._client = consumer_client(self._settings, self._log)
+        self._log.misses_topic = False
+        self._is_back()
+        self.open({number: self.reached.get(number, 0) for number in sorted(found.partitions)})
 
     def _is_back(self) -> None:
         self.is_away = False

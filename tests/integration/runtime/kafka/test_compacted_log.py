@@ -263,6 +263,24 @@ def test_a_topic_deleted_and_made_anew_is_reported_and_read_from_its_beginning(b
     assert f"{topic}-0: offset 5 is gone (the topic was deleted" in reported[0]
 
 
+def test_a_topic_made_anew_with_fewer_partitions_is_read_to_its_end(broker, topic, new_log, config, caplog):
+    caplog.set_level(logging.INFO)
+    name, given = f"{topic}-two", []
+    create_topic(broker.bootstrap, name, partitions=2)
+    log = new_log(name, producer=config)
+    log.start(given.append)
+    for number in range(10):
+        log.send(b"%d" % number, b"old")
+    log.read_to_end(_WITHIN_S)
+    delete_topic(broker.bootstrap, name)
+    create_topic(broker.bootstrap, name)
+    produce_lines(broker.bootstrap, name, ["anew"])
+    eventually(lambda: f"Topic {name} is there again, with 1 partition" in caplog.text, 60, "it is found")
+    log.read_to_end(_WITHIN_S)
+    assert values(given) == [b"old"] * 10 + [b"anew"]
+    assert log.partition_count == 1
+
+
 def test_records_deleted_at_the_beginning_do_not_matter_to_a_reader_behind_them(broker, topic, new_log, config):
     produce_lines(broker.bootstrap, topic, [str(number) for number in range(5)])
     given, late = [], []
