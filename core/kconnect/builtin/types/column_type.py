@@ -367,8 +367,27 @@ def _error(text: str, at: int, what: str, hint: str | None = None) -> ConfigErro
 def _near(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, [*_SHOWN, *_ALIASES], 1)
+    near = [_ELSEWHERE[name]] if name in _ELSEWHERE else get_close_matches(name, [*_SHOWN, *_ALIASES], 1)
     return f"Did you mean {near[0]}? " if near else ""
+
+
+# What others call types, where the nearest name here is another type: bytea is no byte
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("bytea", "blob", "varbinary", "longblob"), "binary"),
+    **dict.fromkeys(("float64", "float8"), "double"),
+    **dict.fromkeys(("int64", "uint32", "bigserial"), "bigint"),
+    **dict.fromkeys(("int32", "int4", "uint16", "serial"), "int"),
+    **dict.fromkeys(("int16", "int2", "uint8"), "smallint"),
+    **dict.fromkeys(("datetime", "datetime64"), "timestamp"),
+    **dict.fromkeys(("jsonb", "object"), "json"),
+    **dict.fromkeys(("number", "bignumeric", "uint64"), "decimal"),
+    **dict.fromkeys(("clob", "longtext", "nvarchar"), "string"),
+    "int8": "tinyint",
+    "float32": "float",
+    "float4": "float",
+    "list": "array",
+    "record": "struct",
+}
 
 
 # --- types ---

@@ -208,3 +208,10 @@ def test_a_json_schema_that_has_no_end_is_refused_with_the_place(ref):
     with pytest.raises(ConfigError, match=r"\$ref leads back to where it stands at a") as caught:
         declared_type(text)
     assert "JSON text" in caught.value.hint
+
+
+@pytest.mark.parametrize(("name", "meant"), [("bytea", "binary"), ("float64", "double"), ("uint64", "decimal")])
+def test_a_type_of_others_is_named_by_what_it_is_and_not_by_its_letters(name, meant):
+    with pytest.raises(ConfigError, match=f"Unknown type: {name}") as caught:
+        declared_type(f"id {name}")
+    assert caught.value.hint.startswith(f"Did you mean {meant}?")
