@@ -217,8 +217,8 @@ class Resolver:
             return NotFoundError(f"{err}{'' if is_direct else f', for {root}'}.")
         try:
             known = self._poms.versions(root.group, root.artifact)
-        except NotFoundError:
-            return NotFoundError(f"{root.project} does not exist in {self._repositories.shown}.")
+        except NotFoundError as missing:
+            return missing
         near = _near(root.version, known)
         hint = f"Did you mean {' or '.join(near)}? " if near else ""
         hint += "" if near and near[0] == known[-1] else f"The newest is {known[-1]}."
@@ -276,7 +276,10 @@ class _Poms:
         """All that there are, oldest first. Errors: NotFoundError."""
         found = self._versions.get((group, artifact))
         if found is None:
-            data = self.repositories.read(f"{_folder(group, artifact)}/maven-metadata.xml")
+            try:
+                data = self.repositories.read(f"{_folder(group, artifact)}/maven-metadata.xml")
+            except NotFoundError as err:
+                raise NotFoundError(f"{group}:{artifact} does not exist in {self.repositories.shown}.") from err
             names = [one.text.strip() for one in ElementTree.fromstring(data).iter("version") if one.text]
             if not names:
                 raise NotFoundError(f"{group}:{artifact} has no versions in {self.repositories.shown}.")

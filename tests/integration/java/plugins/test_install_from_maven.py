@@ -192,6 +192,7 @@ MISSING = {
         "Did you mean 1.1.Final? The newest is 2.0.Final.",
     ),
     "an artifact": ("plugim:1.1", "org.example:plugim does not exist in REPOSITORY.", None),
+    "the newest of an artifact": ("plugim:LATEST", "org.example:plugim does not exist in REPOSITORY.", None),
     "a range": ("plugin:[3,4)", "org.example:plugin has no version in [3,4).", "The newest is 2.0.Final."),
     "a parent": (
         "orphan:1",
