@@ -27,12 +27,14 @@ _BOM: Final = b"\xef\xbb\xbf"
 def read_properties(path: str | Path) -> dict[str, str]:
     """The settings of a .properties file; the last value of a repeated key wins, which is reported.
 
-    Errors: NotFoundError if the file does not exist; ConfigError if it cannot be read, is not text, has no settings or
-    has a malformed escape. Each names the file and what to do.
-    Differs: a byte order mark at the start is skipped, Java makes it part of the first key.
+    Errors: NotFoundError if the file does not exist; ConfigError if it cannot be read, is not text, is JSON, has no
+    settings or has a malformed escape. Each names the file and what to do.
+    Differs: a byte order mark at the start is skipped, Java makes it part of the first key; Java reads JSON, too.
     """
     path = Path(path)
     raw = read_text_bytes(path)
+    if raw.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
+        raise ConfigError(f"{path} is JSON, no .properties file.", hint="Write lines like `key=value`, as for Java.")
     entries = parse_properties(raw, str(path))
     _warn_of_repeated(raw, str(path))
     if not entries:

@@ -98,7 +98,13 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"", "has no settings"), (b"# only\n", "has no settings"), (b"a=\0", "not a text file")]
+    ("content", "message"),
+    [
+        (b"", "has no settings"),
+        (b"# only\n", "has no settings"),
+        (b"a=\0", "not a text file"),
+        (b'\xef\xbb\xbf\n {"group.id": "c"}', "is JSON, no .properties file"),
+    ],
 )
 def test_a_file_of_no_use_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "w.properties").write_bytes(content)
