@@ -128,7 +128,7 @@ def _suffer(world: World, observer: Observer, action: Action, number: int, plan:
     outcome.done.append(str(action))
     outcome.agreed_after_s.append(time.monotonic() - began)
     say(
-        f"{number:3}  {action!s:<16}{whom:<12} all agree {outcome.agreed_after_s[-1]:5.1f} s after its end; "
+        f"{number:3}  {action!s:<26}{whom:<18} all agree {outcome.agreed_after_s[-1]:5.1f} s after its end; "
         f"bounds x {observer.stretch:.1f}"
     )
     for text in outcome.false[false_before:]:
