@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError
-from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, KafkaBatch, KafkaRecord
+from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, KafkaBatch, KafkaRecord, RefusedRecord
 from kconnect.runtime.kafka.delivery import EndedUnits
 
 __all__ = ["MemoryProducer", "Sent"]
@@ -19,7 +19,7 @@ class Sent:
     """A record with the producer; implements what a delivery asks of confluent_kafka's Message."""
 
     to: str
-    key: bytes | None
+    name: bytes | None
     payload: bytes | None
     delivery: AnyDelivery
     at: int
@@ -30,6 +30,12 @@ class Sent:
 
     def partition(self) -> int:
         return 0
+
+    def key(self) -> bytes | None:
+        return self.name
+
+    def value(self) -> bytes | None:
+        return self.payload
 
     def offset(self) -> int:
         return self.at
@@ -75,7 +81,7 @@ class MemoryProducer:
     def acknowledge(self, count: int) -> None:
         """The oldest records on their way are written."""
         for record in self.sent[:count]:
-            entry = (record.to, record.key, record.payload)
+            entry = (record.to, record.name, record.payload)
             (self.open if self.is_transactional else self.log).append(entry)
             if not isinstance(record.delivery, Delivery):
                 record.delivery(None, record)  # type: ignore[arg-type]  # stands for a Message
@@ -181,7 +187,7 @@ class MemoryProducer:
             if len(self.sent) >= self.room and give_up():
                 return False
         if topic in self.refused_topics:
-            delivery.fail(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), topic, None)
+            delivery.fail(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), RefusedRecord(topic, None, key, value))
             return True
         self.sent.append(Sent(topic, key, value, delivery, self._offsets))
         self._offsets += 1

@@ -15,6 +15,7 @@ from kconnect.runtime.kafka.delivery import (
     Delivery,
     DeliveryFailure,
     RecordDelivery,
+    RefusedRecord,
     ReportedDelivery,
     WrittenRecord,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "RecordConsumer",
     "RecordDelivery",
     "RecordProducer",
+    "RefusedRecord",
     "ReportedDelivery",
     "ScanSpec",
     "TopicInfo",

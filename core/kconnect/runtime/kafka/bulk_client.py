@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ctypes import POINTER
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from kconnect.errors import ConnectError
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.calls_in_flight import CallsInFlight, OnDelivery
 from kconnect.runtime.kafka.clients import ClientLog, producer_settings
+from kconnect.runtime.kafka.delivery import RefusedRecord
 from kconnect.runtime.kafka.librdkafka import (
     EVENT_DELIVERIES,
     EVENT_ERROR,
@@ -61,20 +61,6 @@ _ERROR_BITS: Final = 0xFFFF_FFFF  # `err` is half of a row's first word; nobody 
 ANY_PARTITION: Final = -1  # librdkafka chooses, for each record
 # Of syslog's levels, as the binding translates them
 _LEVELS: Final = (50, 50, 50, 40, 30, 20, 20, 10)
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedMessage:
-    """Where a message was to go that will not be written; has what a Delivery asks of confluent_kafka's Message."""
-
-    to: str
-    partition_number: int
-
-    def topic(self) -> str:
-        return self.to
-
-    def partition(self) -> int:
-        return self.partition_number
 
 
 class BulkClient:
@@ -125,7 +111,7 @@ class BulkClient:
 
         With a partition librdkafka has nothing to choose for each record: 0.70 us of CPU a record instead of 0.85 (100
         B, all threads, medians of 3). Once the queue is full, no later row is taken.
-        Errors: ConnectError for a name that no topic can have.
+        Errors: ConnectError for a name that no topic can have; KafkaException when the client can write no more.
         """
         refused: list[tuple[int, KafkaError]] = []
         with self._call() as is_open:
@@ -249,7 +235,9 @@ class BulkClient:
             return []
         self._in_flight.ended({number: rows - taken})
         codes = memoryview(table).cast("i")[: 2 * _ROW * rows : 2 * _ROW]
-        return [(row, _not_taken(code)) for row, code in enumerate(codes.tolist()) if code]
+        if KafkaError._FATAL in (refused := codes.tolist()):
+            raise KafkaException(self._cause_of_death())
+        return [(row, _not_taken(code)) for row, code in enumerate(refused) if code]
 
     def _table_of(self, rows: int) -> bytearray:
         """Memory for rows, kept from call to call."""
@@ -316,16 +304,22 @@ class BulkClient:
         message = RdKafkaMessage.from_address(address)
         on_delivery = self._in_flight.on_delivery(message.opaque >> _ROW_BITS)
         topic = self._library.rd_kafka_topic_name(message.topic).decode()
-        on_delivery(KafkaError(message.err), RefusedMessage(topic, message.partition))
+        key = ctypes.string_at(message.key, message.key_size) if message.key else None
+        value = ctypes.string_at(message.payload, message.payload_size) if message.payload else None
+        on_delivery(KafkaError(message.err), RefusedRecord(topic, message.partition, key, value))
 
     def _take_error(self, event: int) -> None:
         code = self._library.rd_kafka_event_error(event)
         text = (self._library.rd_kafka_event_error_string(event) or b"").decode(errors="replace")
         if code == KafkaError._FATAL:
-            room = ctypes.create_string_buffer(_TEXT_BYTES)
-            code = self._library.rd_kafka_fatal_error(self._handle, room, _TEXT_BYTES)
-            raise KafkaException(KafkaError(code, room.value.decode(errors="replace"), fatal=True))
+            raise KafkaException(self._cause_of_death())
         self._log.on_error(KafkaError(code, text))
+
+    def _cause_of_death(self) -> KafkaError:
+        """What librdkafka means where it says that an error is fatal."""
+        room = ctypes.create_string_buffer(_TEXT_BYTES)
+        code = self._library.rd_kafka_fatal_error(self._handle, room, _TEXT_BYTES)
+        return KafkaError(code, room.value.decode(errors="replace"), fatal=True)
 
     def _take_log(self, event: int) -> None:
         facility, text, level = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_int()

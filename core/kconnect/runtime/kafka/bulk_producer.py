@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError
 from kconnect.runtime.kafka.bulk_client import ANY_PARTITION, BulkClient
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
-from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery
+from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery, RefusedRecord
 from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaRecord
 from kconnect.runtime.kafka.producer import ASK_S, PURGE_WAIT_S, ROOM_WAIT_S, RecordProducer
 
@@ -155,14 +155,16 @@ class BulkProducer(RecordProducer):
             with self._handing_over:
                 if self._is_abandoned:
                     return False
-                refused = bulk.produce(records.topic, keys, values, delivery, partition)
+                try:
+                    refused = bulk.produce(records.topic, keys, values, delivery.refused, partition)
+                except KafkaException as died:
+                    raise self._died_of(died.args[0]) from died
             self.serve()
             again = [row for row, error in refused if error.code() == KafkaError._QUEUE_FULL]
-            for _, error in refused:
-                if error.code() == KafkaError._FATAL:
-                    raise self._died_of(error)
+            for row, error in refused:
                 if error.code() != KafkaError._QUEUE_FULL:
-                    delivery.fail(error, records.topic, None)
+                    key = None if keys is None else keys[row]
+                    delivery.fail(error, RefusedRecord(records.topic, None, key, values[row]))
             if not again:
                 return True
             if give_up():

@@ -34,6 +34,13 @@ class ByteColumn(Sequence[bytes | None]):
         ends = memoryview(self.column.buffers()[1]).cast("i")
         return int(ends[self.column.offset + len(self.column)] - ends[self.column.offset])
 
+    @property
+    def longest(self) -> int:
+        """The bytes of the longest value."""
+        import pyarrow.compute as pc
+
+        return pc.max(pc.binary_length(self.column)).as_py() or 0
+
     def __len__(self) -> int:
         return len(self.column)
 

@@ -6,11 +6,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from confluent_kafka import KafkaError
 
-OnDelivery = Callable[[KafkaError, Any], None]  # Any: a RefusedMessage, which stands for the binding's Message
+from kconnect.runtime.kafka.delivery import RefusedRecord
+
+OnDelivery = Callable[[KafkaError, RefusedRecord], None]
 
 
 @dataclass(slots=True, eq=False)

@@ -240,7 +240,7 @@ def connect_error(
         if lacking:
             return ConnectError(f"{doing}: {said}: {client.lacks(lacking)}.", hint=f"Grant it: {client.grant(lacking)}")
         return ConnectError(f"{doing}: {said}.", hint=f"Grant {client.principal or 'its principal'} the rights on it.")
-    text = f"{doing}: {error.str()}"
+    text = f"{doing}: {error.str().removeprefix('Message failed: ').removeprefix('Unable to produce message: ')}"
     if "No provider for SASL mechanism" in text:
         mechanism = text.split("SASL mechanism ", 1)[1].split(":", 1)[0]
         return ConnectError(f"{doing}: {missing_mechanism(mechanism)}", hint=OTHER_MECHANISMS)

@@ -15,10 +15,13 @@ from confluent_kafka import KafkaError, Message
 from kconnect.api.topic_names import topic_name_problem, topic_renaming
 from kconnect.errors import ConnectError
 from kconnect.runtime.config.rights import Client, Right
+from kconnect.runtime.kafka.batch_sizes import BatchSize
 from kconnect.runtime.kafka.clients import connect_error
 
 _NO_PARTITION = -1
 _NO_OFFSET = -1
+# Bytes of a key in a message
+_KEY_SHOWN: Final = 100
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 # These say that the client can write no more, and nothing of the record. The last three end idempotent producers: the
 # records that one of them meets have its code, all later ones the first.
@@ -33,6 +36,43 @@ _FATAL = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedRecord:
+    """A record that will not be written, as far as is known of it."""
+
+    topic: str
+    partition: int | None = None
+    key: bytes | None = None
+    value: bytes | None = None
+
+    @classmethod
+    def of(cls, message: Message) -> RefusedRecord:
+        key, value = message.key(), message.value()
+        assert not isinstance(key, str)  # as the binding's types allow: a serializer may have made it
+        assert not isinstance(value, str)
+        return cls(message.topic() or "", message.partition(), key, value)
+
+    def __str__(self) -> str:
+        """With its size and key, for those who look for it."""
+        return f"A record of {self.size:,} bytes {self.key_shown}"
+
+    @property
+    def key_shown(self) -> str:
+        """Its key, so far as it fits a sentence."""
+        if self.key is None:
+            return "without a key"
+        return f"with the key {self.key[:_KEY_SHOWN]!r}" + (".." if len(self.key) > _KEY_SHOWN else "")
+
+    @property
+    def size(self) -> int:
+        return len(self.key or b"") + len(self.value or b"")
+
+    @property
+    def place(self) -> str:
+        number = "" if self.partition is None or self.partition < 0 else f", partition {self.partition}"
+        return f"topic {self.topic!r}{number}"
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveryFailure:
     """One record that the broker, or the client, refused for good."""
 
@@ -40,6 +80,8 @@ class DeliveryFailure:
     partition: int | None
     code: str
     error: ConnectError
+    is_of_batch: bool = False
+    """It is never tolerated: the records that were sent together are written in smaller batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +137,7 @@ class Delivery:
     Threads: ends on whichever thread serves the producer. CPython only, as the binding is.
     """
 
-    __slots__ = ("_ended", "_failed", "_is_complete", "_on_end", "_on_failure", "client", "size")
+    __slots__ = ("_batches", "_ended", "_failed", "_is_complete", "_on_end", "_on_failure", "client", "size")
 
     def __init__(
         self,
@@ -103,12 +145,14 @@ class Delivery:
         on_failure: Callable[[DeliveryFailure], bool],
         ended: EndedUnits,
         client: Client | None = None,
+        batches: BatchSize | None = None,
     ) -> None:
-        """`client`: who sends, for what a broker does not allow it."""
+        """`client`: who sends, for what a broker does not allow it. `batches`: what it sends together."""
         self.client = client or Client()
         self._on_end = on_end
         self._on_failure = on_failure
         self._ended = ended
+        self._batches = batches
         self._is_complete = False
         self._failed = False
         self.size = 0
@@ -118,7 +162,12 @@ class Delivery:
         """All messages are with the producer: the end of the last one is the end of the unit."""
         self._is_complete = True
 
-    def fail(self, error: KafkaError, topic: str, partition: int | None) -> None:
+    @property
+    def has_failed(self) -> bool:
+        """Whether a message was refused, and that not tolerated: nothing that was polled behind it should be sent."""
+        return self._failed
+
+    def fail(self, error: KafkaError, record: RefusedRecord) -> None:
         """A message was permanently refused; `on_failure` returns whether that is tolerated.
 
         Never tolerated is that the client can write no more: all that is sent from then on would be passed over.
@@ -129,13 +178,26 @@ class Delivery:
         if error.code() == KafkaError._DESTROY:
             # librdkafka's error for a record whose partition left the metadata during its retry.
             error = KafkaError(KafkaError._UNKNOWN_PARTITION)
-        failure = DeliveryFailure(topic, partition, error.name(), _write_error(error, topic, partition, self.client))
+        reason = _write_error(error, record, self.client)
+        failure = DeliveryFailure(record.topic, record.partition, error.name(), reason)
         if not self._on_failure(failure) or error.fatal() or error.code() in _FATAL:
             self._failed = True
 
+    def refused(self, error: KafkaError, record: RefusedRecord) -> None:
+        """Works as fail() for a message that was sent: a batch too large for its topic is no error of a record."""
+        is_too_large = error.code() == KafkaError.MSG_SIZE_TOO_LARGE
+        if not is_too_large or self._batches is None or not self._batches.refused(record.size):
+            self.fail(error, record)
+            return
+        reason = ConnectError(
+            f"A batch of records could not be written to {record.place}: {error.str()}", hint=_SMALLER
+        )
+        self._on_failure(DeliveryFailure(record.topic, record.partition, error.name(), reason, is_of_batch=True))
+        self._failed = True
+
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.fail(error, message.topic() or "", message.partition())
+            self.refused(error, RefusedRecord.of(message))
 
     def __del__(self) -> None:
         self._ended.note(self.size, self._on_end, self._is_complete and not self._failed)
@@ -144,17 +206,24 @@ class Delivery:
 # What a topic is refused with whose name no topic can have: by the broker, and by librdkafka, which asks it
 _OF_TOPICS: Final = (KafkaError.TOPIC_EXCEPTION, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
+_SMALLER: Final = (
+    "It is larger than max.message.bytes of the topic. The task sends smaller batches once it is restarted, as "
+    "producer.override.batch.size makes it from its first start on."
+)
+# What is wrong with one record
+_OF_RECORDS: Final = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD)
 
-def _write_error(error: KafkaError, topic: str, partition: int | None, client: Client) -> ConnectError:
-    if not topic:
+
+def _write_error(error: KafkaError, record: RefusedRecord, client: Client) -> ConnectError:
+    if not record.topic:
         hint = "Give each record that poll() returns a topic."
         return ConnectError("A record could not be written: it has no topic.", hint=hint)
-    if error.code() in _OF_TOPICS and (problem := topic_name_problem(topic)):
-        advice = f"To rename it: {topic_renaming(topic)}"
+    if error.code() in _OF_TOPICS and (problem := topic_name_problem(record.topic)):
+        advice = f"To rename it: {topic_renaming(record.topic)}"
         return ConnectError(f"A record could not be written: {problem}.", hint=advice)
-    where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
-    doing, need = f"A record could not be written to {where}", Right("WRITE", "topic", topic)
-    return connect_error(doing, error, (need,), client)
+    what = str(record) if error.code() in _OF_RECORDS else "A record"
+    need = Right("WRITE", "topic", record.topic)
+    return connect_error(f"{what} could not be written to {record.place}", error, (need,), client)
 
 
 class RecordDelivery:
@@ -168,13 +237,14 @@ class RecordDelivery:
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.fail(error, message.topic() or "", message.partition())
+            self.unit.refused(error, RefusedRecord.of(message))
+            self._on_written(None)
         else:
             self._on_written(_written(message))
 
-    def fail(self, error: KafkaError, topic: str, partition: int | None) -> None:
+    def fail(self, error: KafkaError, record: RefusedRecord) -> None:
         """The record was refused for good."""
-        self.unit.fail(error, topic, partition)
+        self.unit.fail(error, record)
         self._on_written(None)
 
 
@@ -197,17 +267,21 @@ class ReportedDelivery:
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.fail(error, message.topic() or "", message.partition())
+            self._delivery(error, message)
+            self._end(error, RefusedRecord.of(message))
             return
         self._delivery(None, message)
         self._on_end(_written(message), None)
 
-    def fail(self, error: KafkaError, topic: str, partition: int | None) -> None:
+    def fail(self, error: KafkaError, record: RefusedRecord) -> None:
         """The record was refused for good."""
-        self._delivery.fail(error, topic, partition)
-        number = _NO_PARTITION if partition is None else partition
-        reason = _write_error(error, topic, partition, self.unit.client)
-        self._on_end(WrittenRecord(topic, number, _NO_OFFSET, None), reason)
+        self._delivery.fail(error, record)
+        self._end(error, record)
+
+    def _end(self, error: KafkaError, record: RefusedRecord) -> None:
+        number = _NO_PARTITION if record.partition is None else record.partition
+        reason = _write_error(error, record, self.unit.client)
+        self._on_end(WrittenRecord(record.topic, number, _NO_OFFSET, None), reason)
 
 
 def _written(message: Message) -> WrittenRecord:

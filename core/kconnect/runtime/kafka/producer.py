@@ -16,19 +16,20 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, DataError
 from kconnect.runtime.config.rights import Right
+from kconnect.runtime.kafka.batch_sizes import BATCH_SIZES
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.clients import ClientLog, kafka_errors, producer_client, producer_settings
-from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery, DeliveryFailure, EndedUnits
+from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery, DeliveryFailure, EndedUnits, RefusedRecord
 from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaRecord
 
 log = logging.getLogger(__name__)
 
+# What librdkafka adds to key and value at most, without headers, before it compares a record's size
+_AROUND_RECORD = 64
 # How long one wait for room in the queue lasts before the stop is checked again.
 ROOM_WAIT_S = 0.1
 _NO_PARTITION = -1
-# Bytes of a record's key in an error
-_SHOWN_OF_KEY = 100
 # What abandon() waits for a batch that is being handed over; 100,000 records take 0.1 s
 _HAND_OVER_S = 2.0
 # What a cluster that does not answer holds the task up for when it is asked for a topic
@@ -58,6 +59,7 @@ class RecordProducer:
         settings = producer_settings(config)
         self._max_messages = int(settings["queue.buffering.max.messages"])
         self._max_bytes = int(settings["queue.buffering.max.kbytes"]) * 1024
+        self._largest = int(settings["message.max.bytes"]) - _AROUND_RECORD
         # We keep the limits ourselves. The client's own are twice as wide: meeting them in the middle of a batch could
         # let a small record in behind a large one that was refused, which would change their order.
         wider = {
@@ -66,7 +68,8 @@ class RecordProducer:
             "delivery.report.only.error": not report_each,
         }
         self._log = ClientLog(log, f"Producer of {name}")
-        self._settings = {**config, **wider}
+        self._batches = BATCH_SIZES.of(name, settings)
+        self._settings = {**config, **wider, **self._batches.settings}
         counts = {} if note_usage is None else ClientStatistics(note_usage).settings()
         self._client = producer_client({**counts, **self._settings}, self._log)
         self._bytes_waiting = 0  # this and the next: touched by the sending thread alone
@@ -97,17 +100,19 @@ class RecordProducer:
         before that for each record refused, and returns whether it is tolerated. Both run on the thread that serves or
         flushes the producer; they must not raise.
         """
-        return Delivery(on_end, on_failure, self._ended, self._log.client)
+        return Delivery(on_end, on_failure, self._ended, self._log.client, self._batches)
 
     def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
-        """Hand over records of one topic; waits for room. Returns False if `give_up` ended the wait.
+        """Hand over records of one topic; waits for room.
 
+        Returns False if `give_up` ended the wait, or one is refused that must not be: those behind it stay here, as in
+        Java, and are not sent again with each restart of the task.
         Records without timestamps and headers go through the binding's batch call (0.68 us CPU each, all included),
         others one by one (0.78 us): the batch call supports neither.
         """
         if not records.topic:
             for _ in records.values:
-                delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), "", None)
+                delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), RefusedRecord(""))
             return True
         self._topic = records.topic
         self._hasten()
@@ -116,7 +121,10 @@ class RecordProducer:
         step = max(1, min(total, self._max_messages))
         while start < total:
             end = min(start + step, total)
-            size = _size_of(records.values[start:end]) + (_size_of(records.keys[start:end]) if records.keys else 0)
+            size = _size_of(records, start, end)
+            if size > self._largest and (large := _first_larger(records, start, end, self._largest)) is not None:
+                end = max(large, start + 1)  # alone: none may be with the client behind it once it is refused
+                size = _size_of(records, start, end)
             if size > self._max_bytes and end - start > 1:
                 step = (end - start) // 2
                 continue
@@ -124,7 +132,7 @@ class RecordProducer:
                 return False
             self._take(delivery, size)
             send = self._send_plain if is_plain else self._send_rows
-            if not send(records, start, end, delivery, give_up):
+            if not send(records, start, end, delivery, give_up) or delivery.has_failed:
                 return False
             start = end
         return True
@@ -132,7 +140,7 @@ class RecordProducer:
     def send(self, record: KafkaRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool:
         """Hand over one record of any shape; waits for room. Returns False if `give_up` ended the wait."""
         if not record.topic:
-            delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), "", None)
+            delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), RefusedRecord(""))
             return True
         self._topic = record.topic
         self._hasten()
@@ -146,14 +154,16 @@ class RecordProducer:
                 with self._handing_over:
                     if self._is_abandoned:
                         return False
-                    when = _when_of(record.timestamp, record.topic, record.partition, key)
+                    when = _when(record.timestamp)
                     produce(record.topic, value, key, number, delivery, None, when, record.headers or None)
             except BufferError:
                 if give_up():
                     return False
                 self.serve(ROOM_WAIT_S)
+            except DataError as error:  # of a time
+                raise _named(error, RefusedRecord(record.topic, record.partition, key)) from None
             except KafkaException as error:
-                delivery.fail(error.args[0], record.topic, record.partition)
+                delivery.fail(error.args[0], RefusedRecord(record.topic, record.partition, key, value))
                 return True
             else:
                 self._take(unit, size)
@@ -354,12 +364,14 @@ class RecordProducer:
                 self.serve(ROOM_WAIT_S)
             except KafkaException as error:
                 start = end - length_hint(values)
-                delivery.fail(error.args[0], records.topic, number)
-            except DataError:  # of a time: with the record that has it
+                key = None if records.keys is None else records.keys[start - 1]
+                delivery.fail(error.args[0], RefusedRecord(records.topic, number, key, records.values[start - 1]))
+                if delivery.has_failed:
+                    break
+            except DataError as error:  # of a time
                 row, keys = end - length_hint(values) - 1, records.keys
-                time_given = times[row] if isinstance(times, list) else times
-                _when_of(time_given, records.topic, records.partition, None if keys is None else keys[row])
-                raise
+                refused = RefusedRecord(records.topic, records.partition, None if keys is None else keys[row])
+                raise _named(error, refused) from None
             else:
                 break
         self.serve()
@@ -377,17 +389,38 @@ class RecordProducer:
             if error.code() == KafkaError._QUEUE_FULL:
                 again.append(message)
             else:
-                delivery.fail(error, topic, partition)
+                delivery.fail(error, RefusedRecord(topic, partition, message.get("key"), message["value"]))
         return again
 
 
-def _size_of(values: Sequence[bytes | None]) -> int:
+def _size_of(records: KafkaBatch, start: int, end: int) -> int:
+    """Bytes of the keys and values of these rows."""
+    return sum(_bytes_of(column[start:end]) for column in (records.values, records.keys) if column is not None)
+
+
+def _bytes_of(values: Sequence[bytes | None]) -> int:
     if isinstance(values, ByteColumn):
         return values.size
     try:
         return sum(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
     except TypeError:
         return sum(len(value) for value in values if value)
+
+
+def _first_larger(records: KafkaBatch, start: int, end: int, most: int) -> int | None:
+    """The first of these rows whose key and value have more bytes; None without one."""
+    keys = None if records.keys is None else records.keys[start:end]
+    values = records.values[start:end]
+    if _longest(values) + (0 if keys is None else _longest(keys)) <= most:
+        return None
+    pairs = enumerate(zip(values, keys or [None] * (end - start), strict=True), start)
+    return next((row for row, (value, key) in pairs if len(value or b"") + len(key or b"") > most), None)
+
+
+def _longest(values: Sequence[bytes | None]) -> int:
+    if isinstance(values, ByteColumn):
+        return values.longest
+    return max((len(value) for value in values if value), default=0)
 
 
 def _partition_number(partition: int | None, topic: str) -> int:
@@ -402,19 +435,12 @@ def _partition_number(partition: int | None, topic: str) -> int:
     return partition
 
 
-def _when_of(timestamp: int | None, topic: str, partition: int | None, key: bytes | None) -> int:
-    """Works as `_when`. Errors: DataError that names the record, too."""
-    try:
-        return _when(timestamp)
-    except DataError as error:
-        where = f"topic {topic!r}" + ("" if partition is None else f", partition {partition}")
-        shown = (
-            "no key" if key is None else f"the key {key[:_SHOWN_OF_KEY]!r}" + (".." if len(key) > _SHOWN_OF_KEY else "")
-        )
-        raise DataError(
-            f"{error} of a record for {where} with {shown}. Kafka has no times before 1970; a record without one gets "
-            "the present time."
-        ) from None
+def _named(error: DataError, record: RefusedRecord) -> DataError:
+    """The error of a record's time, with the record that has it."""
+    return DataError(
+        f"{error} of a record for {record.place} {record.key_shown}. Kafka has no times before 1970; a record without "
+        "one gets the present time."
+    )
 
 
 def _when(timestamp: int | None) -> int:

@@ -212,7 +212,7 @@ class AtLeastOnce:
 
     def _note_refused(self, failure: DeliveryFailure) -> bool:
         """Tolerated, or the task fails with the first such error."""
-        if self._tolerates_all:
+        if self._tolerates_all and not failure.is_of_batch:
             with self._control.in_stage("produce"):
                 log.warning("Skipped because errors.tolerance=all: %s", failure.error)
             return True

@@ -148,7 +148,7 @@ class InterceptedProducer:
         return self._producer.delivery(on_end, on_failure)
 
     def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
-        return all(self.send(record, delivery, give_up) for record in records.records())
+        return all(self.send(one, delivery, give_up) and not delivery.has_failed for one in records.records())
 
     def send(self, record: KafkaRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool:
         given = ProducerRecord(

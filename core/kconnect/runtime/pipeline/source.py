@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import OffsetStorageReader, PluginMetrics, SourceRecord, SourceTask, TransactionContext
 from kconnect.errors import RetriableError
-from kconnect.runtime.kafka import Delivery, DeliveryFailure, KafkaRecord, RecordDelivery
+from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, KafkaRecord, RecordDelivery
 from kconnect.runtime.pipeline.build_stages import SourceStages
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee, SourceUnit
 from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
@@ -198,9 +198,8 @@ class UnitSender:
         if ready.batches:
             sent = all(self._producer.send_batch(batch, delivery, self._gives_up) for batch in ready.batches)
         elif ready.tokens is None:
-            sent = all(
-                self._producer.send(record, delivery, self._gives_up) for record in ready.records if record is not None
-            )
+            records = (record for record in ready.records if record is not None)
+            sent = all(self._send_record(record, delivery, delivery) for record in records)
         else:
             sent = self._send_reported(ready.records, ready.tokens, unit, delivery)
         return self._end(unit, delivery, sent and self._send_dead_letters(delivery))
@@ -214,9 +213,13 @@ class UnitSender:
                 unit.filtered(token)
                 continue
             reported = delivery if token is None else RecordDelivery(delivery, partial(unit.written, token))
-            if not self._producer.send(record, reported, self._gives_up):
+            if not self._send_record(record, reported, delivery):
                 return False
         return True
+
+    def _send_record(self, record: KafkaRecord, reported: AnyDelivery, delivery: Delivery) -> bool:
+        """False too once one is refused that must not be: none behind it is sent, as of a batch."""
+        return self._producer.send(record, reported, self._gives_up) and not delivery.has_failed
 
     def _delivery(self, unit: SourceUnit, ready: ReadyUnit) -> Delivery:
         control, counters = self._control, self._control.counters

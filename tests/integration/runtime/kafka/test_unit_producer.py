@@ -27,7 +27,7 @@ from kit.topics import committed_values, create_topic, topic_for
 from kit.waiting import eventually
 
 WITHIN_S = 20.0
-TOO_LARGE = b"x" * 3000
+TOO_LARGE = b"x" * 1_010_000  # larger than a batch, so that it goes alone
 
 
 class Kafka(Protocol):
@@ -82,12 +82,12 @@ class OnKafka:
     def producer(self, *, room: int | None = None, waits: bool = False) -> TopicProducer:
         narrow = {} if room is None else {"queue.buffering.max.messages": room}
         lingers = {"linger.ms": 60_000} if waits else {}
-        producer = RecordProducer({**self._settings, **narrow, **lingers}, "source", report_each=True)
+        producer = RecordProducer({**self._settings, **narrow, **lingers}, self.topic, report_each=True)
         self._closing.callback(producer.close)
         return producer
 
     def transactions(self) -> Transactions:
-        producer = TransactionalProducer({**self._settings, "transactional.id": self.topic}, "source")
+        producer = TransactionalProducer({**self._settings, "transactional.id": self.topic}, self.topic)
         self._closing.callback(producer.close)
         return producer
 

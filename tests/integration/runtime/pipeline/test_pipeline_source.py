@@ -162,21 +162,49 @@ def test_a_failed_commit_of_offsets_is_made_up_for_by_the_next(broker: DevBroker
         eventually(lambda: "commit" in Behaviour.calls, 10, "the task hears of it")
 
 
+def _started_until_it_fails(host: PipelineHost, name: str, file: Path, topic: str, **more: Any) -> str:
+    """The first line of its trace."""
+    spec = host.start_source(name, FILE_SOURCE, file=str(file), topic=topic, **more)
+    eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 20, "FAILED", pause_s=0.01)
+    return host.trace(spec).splitlines()[0]
+
+
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+@pytest.mark.parametrize(("most_bytes", "failures"), [(20_000, 1), (1_000, 2)])
+def test_records_that_are_too_large_together_are_sent_apart_and_none_is_passed_over(
+    broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path, most_bytes: int, failures: int, tolerance: str
+) -> None:
+    topic, name = topic_for(request), f"apart-{most_bytes}-{tolerance}"
+    create_topic(broker.bootstrap, topic, config={"max.message.bytes": str(most_bytes)})
+    lines = [b"%d" % number + b"x" * 600 for number in range(200)]
+    file = tmp_path / "in.txt"
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    with PipelineHost(broker.bootstrap) as host:
+        for _ in range(failures):
+            reported = _started_until_it_fails(host, name, file, topic, **{"errors.tolerance": tolerance})
+            assert f"failed: A batch of records could not be written to topic '{topic}', partition 0" in reported
+            assert "smaller batches once it is restarted" in reported
+        spec = host.start_source(name, FILE_SOURCE, file=str(file), topic=topic, **{"errors.tolerance": tolerance})
+        host.await_count(spec, "records_written", len(lines))
+        assert host.stop(spec) == set()
+        assert host.offsets.of(name) == [{"position": file.stat().st_size}]
+    assert consume_values(broker.bootstrap, topic, len(lines)) == lines
+    assert end_offset(broker.bootstrap, topic) == len(lines)
+
+
 def test_a_record_the_broker_refuses_fails_the_task_with_its_place(
-    broker: DevBroker, request: pytest.FixtureRequest
+    broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     topic = topic_for(request)
-    create_topic(broker.bootstrap, topic, config={"max.message.bytes": "1000"})
-    Behaviour.poll = once([record(topic, 1)], [record(topic, 2, "x" * 5_000)], [record(topic, 3)])
-    with PipelineHost(broker.bootstrap, producer_linger_ms="0") as host:
-        spec = host.start_source("toolarge", SOURCE)
-        eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 20, "FAILED", pause_s=0.01)
-        first_line = host.trace(spec).splitlines()[0]
-        assert first_line.startswith("Task toolarge-0 failed: A record could not be written to topic")
-        assert topic in first_line
-        assert "partition 0" in first_line
-        assert host.offsets.of("toolarge") in ([], [{"row": 1}]), "no offset behind the refused record"
-        assert Behaviour.calls[-1] == "stop"
+    create_topic(broker.bootstrap, topic, config={"max.message.bytes": "20000"})
+    file = tmp_path / "in.txt"
+    file.write_bytes(b"first\n" + b"x" * 30_000 + b"\nlast\n")
+    with PipelineHost(broker.bootstrap) as host:
+        assert "A batch of records" in _started_until_it_fails(host, "toolarge", file, topic)
+        reported = _started_until_it_fails(host, "toolarge", file, topic)  # it goes alone from then on
+        refused = "Task toolarge-0 failed: A record of 30,000 bytes without a key could not be written to topic"
+        assert reported.startswith(f"{refused} '{topic}', partition 0: ")
+        assert host.offsets.of("toolarge") in ([], [{"position": 6}]), "no offset behind the refused record"
 
 
 def test_a_refused_record_is_skipped_with_tolerance_all(broker: DevBroker, request: pytest.FixtureRequest) -> None:

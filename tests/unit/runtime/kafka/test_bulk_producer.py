@@ -22,6 +22,7 @@ from kconnect.runtime.kafka.clients import ClientLog
 from kit.pace import ample_s, now
 from kit.played_broker import PRODUCE, PlayedBroker, played_broker
 from kit.producers import queued
+from kit.topics import topic_for
 from kit.waiting import eventually
 
 PARTITIONS = 4
@@ -96,6 +97,16 @@ def written(
     finally:
         consumer.close()
     return [(record.partition() or 0, record.key(), record.value()) for record in found]
+
+
+def ended_at(brokers: str, topic: str) -> int:
+    """How many records all partitions have."""
+    consumer = Consumer({"bootstrap.servers": brokers, "group.id": "looks", "log_level": 2})
+    try:
+        places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        return sum(consumer.get_watermark_offsets(place, timeout=ample_s(10))[1] for place in places)
+    finally:
+        consumer.close()
 
 
 def in_column(values: Sequence[bytes | None]) -> ByteColumn:
@@ -220,7 +231,7 @@ def test_what_is_refused_in_a_topic_of_one_partition_fails_its_own_unit_alone(
     played.refuse(PRODUCE, 0, 0, 0, 0, 0, KafkaError.INVALID_RECORD)  # the second piece of the second unit
     try:
         for number, ended in enumerate(ends):
-            assert send(sender, batch("one", in_column([b"%d" % number] * 2_000)), ended)
+            send(sender, batch("one", in_column([b"%d" % number] * 2_000)), ended)  # perhaps refused before it is back
         assert sender.flush(ample_s(20))
     finally:
         sender.close()
@@ -241,22 +252,33 @@ def test_keys_do_not_stay_behind_for_records_that_have_none(played: PlayedBroker
     assert found == [(b"key", b"with")] * 2_000 + [(None, b"without")] * 2_000
 
 
-def test_a_value_that_is_too_large_ends_its_unit_as_refused_or_tolerated(brokers: str) -> None:
-    values = [b"x"] * 2_000
+@pytest.mark.parametrize("more", [{}, {"timestamps": 1}], ids=["whole columns", "rows"])
+@pytest.mark.parametrize("makes", [in_column, list], ids=["column", "list"])
+@pytest.mark.parametrize("tolerates", [False, True])
+def test_a_value_that_is_too_large_ends_its_unit_as_refused_or_tolerated_and_none_overtakes_it(
+    brokers: str,
+    tolerates: bool,
+    makes: Callable[[Sequence[bytes]], Sequence[bytes]],
+    more: dict[str, Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    topic = topic_for(request)
+    values = [b"%d" % row for row in range(2_000)]
     values[700] = b"x" * 2_000
-    for tolerates in (False, True):
-        ended, sender = Ended(tolerates=tolerates), producer(brokers, **{"message.max.bytes": 1_500, "batch.size": 900})
-        try:
-            assert send(sender, batch("large", in_column(values)), ended)
-            assert sender.flush(ample_s(20))
-        finally:
-            sender.close()
-        (failure,) = ended.failures
-        assert (failure.topic, failure.code) == ("large", "MSG_SIZE_TOO_LARGE")
-        assert str(failure.error) == (
-            "A record could not be written to topic 'large': Unable to produce message: Broker: Message size too large"
-        )
-        assert ended.acked == [tolerates]
+    ended, sender = Ended(tolerates=tolerates), producer(brokers, **{"message.max.bytes": 1_500, "batch.size": 900})
+    try:
+        assert send(sender, batch(topic, makes(values), [b"k"] * 2_000, **more), ended) == tolerates
+        assert sender.flush(ample_s(20))
+    finally:
+        sender.close()
+    (failure,) = ended.failures
+    assert (failure.topic, failure.code) == (topic, "MSG_SIZE_TOO_LARGE")
+    assert str(failure.error).startswith("A record of 2,001 bytes with the key b'k' could not be written to topic ")
+    assert str(failure.error).endswith("Message size too large")
+    assert ended.acked == [tolerates]
+    sent = values[:700] + (values[701:] if tolerates else [])
+    assert ended_at(brokers, topic) == len(sent)
+    assert [value for _, _, value in written(brokers, topic, len(sent))] == sent
 
 
 def test_records_that_no_broker_takes_are_refused_with_their_topic_and_partition(brokers: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, DataError, RetriableError, TimedOutError, UnreachableError
-from kconnect.runtime.kafka import Delivery, KafkaBatch, KafkaRecord, RecordProducer
+from kconnect.runtime.kafka import Delivery, KafkaBatch, KafkaRecord, RecordProducer, RefusedRecord
 from kconnect.runtime.kafka.clients import ClientLog, kafka_errors
 from kconnect.runtime.kafka.delivery import DeliveryFailure, EndedUnits
 from kconnect.runtime.kafka.producer import _when
@@ -136,7 +136,7 @@ def test_a_unit_that_was_not_handed_over_whole_never_counts_as_acknowledged() ->
 def test_a_refused_record_spoils_its_unit_unless_tolerated(tolerates: bool) -> None:
     unit = Unit(tolerates=tolerates)
     unit.held[0].complete()
-    unit.held[0].fail(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), "orders", 2)
+    unit.held[0].fail(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), RefusedRecord("orders", 2))
     unit.end_messages()
     assert unit.ended == [tolerates]
     assert "topic 'orders', partition 2" in str(unit.failures[0].error)
@@ -145,7 +145,7 @@ def test_a_refused_record_spoils_its_unit_unless_tolerated(tolerates: bool) -> N
 def test_a_purged_record_is_never_tolerated() -> None:
     unit = Unit(tolerates=True)
     unit.held[0].complete()
-    unit.held[0].fail(KafkaError(KafkaError._PURGE_QUEUE), "orders", 0)
+    unit.held[0].fail(KafkaError(KafkaError._PURGE_QUEUE), RefusedRecord("orders", 0))
     unit.end_messages()
     assert (unit.ended, unit.failures) == ([False], [])
 
@@ -201,8 +201,8 @@ def test_a_record_with_a_place_or_time_that_kafka_has_not_is_named() -> None:
         assert refusal(lambda: send_batch(None, [-5, 1])).startswith(
             f"{wanted} with the key {shown}. Kafka has no times"
         )
-        assert refusal(lambda: send_batch(2, [-1, -5])).startswith(f"{wanted}, partition 2 with no key. ")
-        assert refusal(lambda: send_batch(None, -5, None)).startswith(f"{wanted} with no key. ")
+        assert refusal(lambda: send_batch(2, [-1, -5])).startswith(f"{wanted}, partition 2 without a key. ")
+        assert refusal(lambda: send_batch(None, -5, None)).startswith(f"{wanted} without a key. ")
         assert refusal(lambda: send(None, -5)).startswith(f"{wanted} with the key b'k'. ")
     finally:
         producer.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from kconnect.runtime.kafka.delivery import Delivery, DeliveryFailure, EndedUnits
+from kconnect.runtime.kafka.delivery import Delivery, DeliveryFailure, EndedUnits, RefusedRecord
 
 
 def reported(code: int) -> DeliveryFailure:
@@ -15,7 +15,7 @@ def reported(code: int) -> DeliveryFailure:
         failures.append(failure)
         return False
 
-    Delivery(lambda is_acked: None, on_failure, EndedUnits()).fail(KafkaError(code), "orders", 3)
+    Delivery(lambda is_acked: None, on_failure, EndedUnits()).fail(KafkaError(code), RefusedRecord("orders", 3))
     (failure,) = failures
     return failure
 
@@ -45,7 +45,7 @@ def test_a_record_that_is_refused_as_the_client_can_write_no_more_is_not_tolerat
     reported: list[str] = []
     ended, acked = EndedUnits(), list[bool]()
     unit = Delivery(acked.append, lambda failure: reported.append(failure.topic) or True, ended)
-    unit.fail(error, "orders", 3)
+    unit.fail(error, RefusedRecord("orders", 3))
     unit.complete()
     del unit
     ended.tell()
