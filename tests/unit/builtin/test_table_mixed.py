@@ -87,6 +87,17 @@ def test_values_with_nothing_in_common_are_a_batch_for_each_kind_and_in_order():
     assert [batch.kafka_offsets.to_pylist() for batch, _ in batches] == [[0], [1, 7], [2], [3, 4], [5], [6]]
 
 
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_rows_beside_one_that_brings_a_member_to_structs_of_a_list_stay_as_they_are(kind, tmp_path):
+    target = table_settings(kind, tmp_path)
+    with SinkHarness(TableSinkConnector, {**target, **_LATER, **_UPSERT, "flush.rows": "2"}) as sink:
+        sink.put({"id": 1, "a": {"z": [{"q": 1}]}}, {"id": 2, "b": "x"})
+        sink.put({"id": 2, "a": {"z": [{"r": "s"}]}}, {"id": 3})
+    rows = {row["id"]: row for row in read_table(target).to_pylist()}
+    assert rows[1]["a"] == {"z": [{"q": 1, "r": None}]}
+    assert rows[2]["a"] == {"z": [{"q": None, "r": "s"}]}
+
+
 def test_json_text_of_what_one_record_was_unfolded_into_is_that_of_each(tmp_path):
     target = table_settings("parquet", tmp_path)
     unfold = {"transforms": "q", "transforms.q.type": "SqlTransform", "transforms.q.query": "SELECT explode(l) AS p"}

@@ -18,6 +18,7 @@ from kconnect.builtin.connectors.tables.table_format import (
 from kconnect.builtin.connectors.tables.upserts import DELETED, with_deletes
 from kconnect.builtin.stores.store_errors import store_error
 from kconnect.builtin.types.evolution import plain_schema
+from kconnect.builtin.types.seen import with_members
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -240,12 +241,12 @@ class DeltaLakeTable:
 
         Errors: StaleOffsetsError; those of deltalake.
         """
+        self._widen(write.rows.schema)
         merge = self._table.merge(
             with_deletes(write),
             " AND ".join(f"t.`{name}` = s.`{name}`" for name in write.keys),
             source_alias="s",
             target_alias="t",
-            merge_schema=True,
             writer_properties=writer,
             commit_properties=transactions,
         )
@@ -255,6 +256,20 @@ class DeltaLakeTable:
         if not self._has(write):
             self._check(write)  # somebody else may have committed before the table was read again
             self._write_transactions(transactions)
+
+    def _widen(self, schema: pa.Schema) -> None:
+        """Give the table the columns of rows, in a commit of its own.
+
+        A merge that does it as well makes null of a struct in rows that it only copies, where a list in it has structs
+        that get a member (deltalake 1.6). Errors: those of deltalake.
+        """
+        import pyarrow as pa
+        from deltalake import write_deltalake
+
+        known = pa.struct(list(plain_schema(pa.schema(self._table.schema().to_arrow()))))
+        if with_members(known, pa.struct(list(schema))) != known:
+            write_deltalake(self._table, schema.empty_table(), mode="append", schema_mode="merge")
+            self._load()
 
     def _write_transactions(self, transactions: Any) -> None:
         """Commit offsets, and no rows."""
