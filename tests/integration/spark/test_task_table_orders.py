@@ -47,6 +47,8 @@ class Slots(RuleBasedStateMachine):
     def lose(self, slot: int) -> None:
         self.up.discard(slot)
         self.processes[slot] = {}
+        # Its answers are lost with it: the task may come back there in the same run
+        self.moving = {task: way for task, way in self.moving.items() if way[0] != slot}
         self.table.lost(slot)
         self._serve()
 
