@@ -207,8 +207,8 @@ class Delivery:
 _OF_TOPICS: Final = (KafkaError.TOPIC_EXCEPTION, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
 _SMALLER: Final = (
-    "It is larger than max.message.bytes of the topic. The task sends smaller batches once it is restarted, as "
-    "producer.override.batch.size makes it from its first start on."
+    "It is larger than max.message.bytes of the topic. Once restarted, the task sends smaller batches; "
+    "producer.override.batch.size sets them from the start."
 )
 # What is wrong with one record
 _OF_RECORDS: Final = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD)

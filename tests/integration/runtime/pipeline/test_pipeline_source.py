@@ -183,7 +183,7 @@ def test_records_that_are_too_large_together_are_sent_apart_and_none_is_passed_o
         for _ in range(failures):
             reported = _started_until_it_fails(host, name, file, topic, **{"errors.tolerance": tolerance})
             assert f"failed: A batch of records could not be written to topic '{topic}', partition 0" in reported
-            assert "smaller batches once it is restarted" in reported
+            assert "Once restarted, the task sends smaller batches" in reported
         spec = host.start_source(name, FILE_SOURCE, file=str(file), topic=topic, **{"errors.tolerance": tolerance})
         host.await_count(spec, "records_written", len(lines))
         assert host.stop(spec) == set()
