@@ -42,7 +42,7 @@ _URL_HELP = f"REST URL of a worker, or of several: URL,URL. [env var: KCONNECT_U
 _CONTEXT_HELP = "Named cluster to use: connect contexts list. [env var: KCONNECT_CONTEXT]"
 _RETRY_HELP = "How long to retry while a rebalance is in progress (409); 0: not at all. [default: 10s]"
 _WAIT_HELP = (
-    "How long a command waits for what it reads, and a change for a worker that says nothing at all. "
+    "How long a command waits for what it reads, and a change for a worker that is silent. "
     "[env var: KCONNECT_REQUEST_TIMEOUT] [default: 4s]"
 )
 _USER_HELP = "User for basic auth; the password is KCONNECT_PASSWORD, or asked for. [env var: KCONNECT_USER]"

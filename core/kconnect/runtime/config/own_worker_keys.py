@@ -435,8 +435,8 @@ KCONNECT: Final[Rows] = (
         3_000,
         Range.at_least(1),
         LOW,
-        "How long another worker that a request is forwarded to may say nothing at all, neither of it nor of itself. "
-        "Before, the request is not sent; once it has it, the answer is that its end is not known.",
+        "How long the worker that a request is forwarded to may be silent: it answers neither that nor GET /. One "
+        "that it has not taken by then is not sent; of one that it has, the answer says that its end is not known.",
     ),
     (
         "kconnect.ui.enable",

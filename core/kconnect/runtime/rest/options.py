@@ -74,7 +74,7 @@ class RestOptions:
     peer_scheme: str | None = None
     """http or https of rest.advertised.listener; None: http if there is such a listener."""
     forward_answer_s: float = 3.0
-    """How long a worker that a request is forwarded to may say nothing at all."""
+    """How long a worker that a request is forwarded to may be silent."""
 
     @classmethod
     def parse(cls, config: WorkerConfig, env: Mapping[str, str], plugins: PluginRegistry | None = None) -> RestOptions:
