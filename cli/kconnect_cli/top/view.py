@@ -105,12 +105,13 @@ def _summary(state: TopState) -> Line:
         workers = [(pluralize(max(1, len(facts.workers)), "worker"), "plain")]
         workers += [(f" ({lost} unreachable)", "bad")] if lost else []
         workers.append(("   ", "plain"))
+    note: list[Piece] = []
     moves: list[Piece] = []
     total = summed([each.metrics for each in facts.moves.values()])
     if total.rate is not None:
         moves.append((f"{total.rate:,.0f} records/s   ", "plain"))
     elif not facts.is_direct and facts.workers and not facts.has_metrics and _all_answered(state):
-        moves.append(("no rates: Java's workers do not tell them   ", "dim"))
+        note = [("no rates: Java's workers do not tell them   ", "dim")]
     if total.lag is not None:
         moves.append((f"lag {total.lag:,}   ", "plain"))
     counts = _counts("connector", [str(connector_view(status).state) for status in statuses])
@@ -118,7 +119,8 @@ def _summary(state: TopState) -> Line:
     counts += _counts("task", [str(task.state) for status in statuses for task in status.tasks])
     # On a narrow screen states come before what moves, and both before how many workers there are that answer
     needed = workers if lost else []
-    choices = [[*workers, *moves, *counts], [*needed, *moves, *counts]]
+    choices = [[*workers, *note, *moves, *counts], [*needed, *note, *moves, *counts]]
+    choices += [[*workers, *moves, *counts], [*needed, *moves, *counts]] if note else []
     choices += [[*needed, *counts]] if state.columns < _NARROW or total.rate is None else []
     fit = (pieces for pieces in choices if sum(width_of(text) for text, _ in pieces) <= state.columns)
     return next((tuple(pieces) for pieces in fit), (*uncut([(each,) for each in choices[-1]], state.columns - 2), _CUT))
