@@ -145,9 +145,13 @@ class MarkWriter:
             "enable.idempotence": True,
             "transactional.id": f"connect-dlq-{connector}",
             "message.timeout.ms": 0,  # the transaction's own time is the limit
+            "batch.num.messages": 1,  # that a broker rejects is said of one letter, and not of all that went with it
         }
         self.topic = topic
         self._connector = connector
+        # A broker that rejects a record leaves a gap in librdkafka's sequence numbers: the next transaction fails for
+        # that, and its abort ends the gap
+        self._has_gap = False
         self._name = marks_topic(topic.topic)
         self._timeout_s = topic.access.timeout_s
         self._producer = TransactionalProducer(settings, f"the replay of {connector}'s dead letters")
@@ -172,14 +176,20 @@ class MarkWriter:
     def transact(self, entries: Sequence[Entry], records: Sequence[KafkaRecord] = ()) -> dict[int, ConnectError]:
         """Write both or neither; gives the indexes of records that Kafka rejected, and then wrote nothing."""
         try:
-            return self._transact(entries, records)
+            refused = self._transact(entries, records)
         except ConnectError as error:
             if isinstance(error, FencedError) or isinstance(self._producer.why_broken(), FencedError):
                 raise FencedError(
                     f"Another replay of the dead letters of {self._connector} has begun, and goes on where this one is",
                     hint="Nothing is sent twice; start this one again when the other one has ended.",
                 ) from error
-            raise
+            if not self._has_gap or isinstance(error, TimedOutError):
+                raise
+            self._has_gap = False
+            self._producer.abort()
+            return self.transact(entries, records)
+        self._has_gap = bool(refused)
+        return refused
 
     def _transact(self, entries: Sequence[Entry], records: Sequence[KafkaRecord]) -> dict[int, ConnectError]:
         producer, refused = self._producer, dict[int, ConnectError]()

@@ -435,8 +435,8 @@ KCONNECT: Final[Rows] = (
         3_000,
         Range.at_least(1),
         LOW,
-        "How long the worker that a request is forwarded to may be silent: it answers neither that nor GET /. One "
-        "that it has not taken by then is not sent; of one that it has, the answer says that its end is not known.",
+        "How long the worker that a request is forwarded to may be silent: it answers neither that nor GET /. What it "
+        "has not taken by then is not sent. Where it has taken it, the answer says that the outcome is not known.",
     ),
     (
         "kconnect.ui.enable",

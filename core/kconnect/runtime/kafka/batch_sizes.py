@@ -18,7 +18,7 @@ _STEPS: Final[tuple[Mapping[str, int], ...]] = ({}, {"batch.size": 16_384}, {"ba
 
 
 class BatchSizes:
-    """By the producers' names; a process has one. Threads: any."""
+    """By the producers' names, until the process ends. Threads: any."""
 
     def __init__(self) -> None:
         self._steps: dict[str, int] = {}
@@ -27,13 +27,12 @@ class BatchSizes:
         """What a new producer of this name sends, whose own settings of librdkafka are `given`."""
         step = self._steps.get(name, 0)
         smaller = {key: min(value, int(given.get(key, value))) for key, value in _STEPS[step].items()}
-        return BatchSize(smaller, int({**given, **smaller}["batch.size"]), partial(self._less, name, step + 1))
+        found = {**given, **smaller}
+        is_single = int(found["batch.num.messages"]) == 1
+        return BatchSize(smaller, 0 if is_single else int(found["batch.size"]), partial(self._less, name, step + 1))
 
-    def _less(self, name: str, step: int) -> bool:
-        if step == len(_STEPS):
-            return False
+    def _less(self, name: str, step: int) -> None:
         self._steps[name] = max(step, self._steps.get(name, 0))
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +42,19 @@ class BatchSize:
     settings: Mapping[str, int]
     """Make librdkafka's batches smaller than the producer's own settings do."""
     most_bytes: int
-    make_smaller: Callable[[], bool]
-    """The next producer of the name sends smaller ones; False if none are."""
+    """What records that are sent together have; 0 where each goes alone."""
+    make_smaller: Callable[[], None]
+    """The next producer of the name sends smaller ones."""
 
     def refused(self, record_bytes: int) -> bool:
         """The batch with such a record was too large. Whether it will be sent in a smaller one: it is not to blame.
 
         A record that is larger than a batch may be was alone.
         """
-        return record_bytes <= self.most_bytes and self.make_smaller()
+        if record_bytes > self.most_bytes or not self.most_bytes:
+            return False
+        self.make_smaller()
+        return True
 
 
 BATCH_SIZES: Final = BatchSizes()

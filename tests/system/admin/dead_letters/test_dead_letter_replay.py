@@ -29,6 +29,7 @@ from kconnect.api import ConsumerRecord, Schema, SourceRecord
 from kconnect.errors import FencedError, TimedOutError
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import TaskSpec
+from kconnect.runtime.kafka import KafkaRecord
 from kconnect_cli.app import run as cli
 from kit.cli import CliResult, cli_env, connect_command
 from kit.pace import ample_s
@@ -264,6 +265,23 @@ def test_a_replay_waits_for_marks_behind_a_transaction_of_another_connector(worl
             hasty.settled_marks()
         open_one.commit_transaction()
         assert letters.settled_marks().is_replayed(letter)
+
+
+def test_a_letter_that_is_too_large_for_its_topic_is_rejected_alone(world: World) -> None:
+    create_topic(world.bootstrap, world.dlq)
+    narrow = f"{world.topic}-narrow"
+    create_topic(world.bootstrap, narrow, config={"max.message.bytes": "2000"})
+    records = [KafkaRecord(narrow, value=b"x" * size) for size in (1_500, 1_500, 5_000, 1_500)]
+    with DeadLetterTopic(world.dlq, world.access()) as letters, MarkWriter(letters, world.name) as writer:
+        writer.claim()
+        refused = writer.transact([], records)
+        assert list(refused) == [2]
+        assert str(refused[2]).startswith(
+            f"A record of 5,000 bytes without a key could not be written to topic '{narrow}'"
+        )
+        kept = [one for number, one in enumerate(records) if number not in refused]
+        assert writer.transact([], kept) == {}
+    assert end_offset(world.bootstrap, narrow) >= len(kept)
 
 
 def test_a_second_replay_takes_over_from_one_that_runs(world: World) -> None:
