@@ -26,7 +26,8 @@ from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.transforms.hoist_field import HoistFieldValue
 from kconnect.builtin.transforms.insert_field import InsertFieldValue
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.polled_lists import PolledLists
 from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from kconnect.java.devbroker import cache_folder
 from kconnect.java.installed import find_java
-from kconnect.spark.jvm import FAST_FLAGS
-from kconnect.spark.jvm_archive import spark_archive
+from kconnect.spark.jvm import FAST_FLAGS, spark_archive
 from kit.pace import ended
 
 __all__ = ["local_session", "session_settings"]

@@ -25,8 +25,7 @@ from kconnect.logs.timeline import note_step
 from kconnect.runtime.herder.interface import ExecutorInfo, RuntimeInfo
 from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
-from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
-from kconnect.spark.jvm_archive import make_archive_in_background, spark_archive
+from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties, make_archive_in_background, spark_archive
 from kconnect.spark.master import LocalCores, await_master, warn_while_queued
 from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SLOT_POOL, SparkSettings, executors_python, spark_conf, starts_our_daemon

@@ -22,7 +22,7 @@ from kconnect.api import ConnectRecord, RecordBatch, TimestampType
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.build import fetch_size
-from kconnect.runtime.pipeline.conversion import FetchedBatch
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.polled import checked_poll, polled_by
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkConversion

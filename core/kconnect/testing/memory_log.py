@@ -8,7 +8,7 @@ from typing import Any
 
 from kconnect.api import SinkRecord, TimestampType
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.conversion import FetchedRecord
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 
 
 @dataclass(frozen=True, slots=True)

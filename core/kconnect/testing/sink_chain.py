@@ -16,7 +16,7 @@ from kconnect.api import ConsumerRecord, ErrantRecordsError, SinkConnector, Sink
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.conversion import FetchedRecord
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.errant_records import ErrantLog, TaskReporter

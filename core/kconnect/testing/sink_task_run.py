@@ -22,7 +22,7 @@ from kconnect.api import (
 )
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.conversion import FetchedBatch
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.sink_partitions import HeldPartitions

@@ -15,7 +15,8 @@ from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import FEWEST_PLAIN_ROWS, JsonConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.python_function import PythonTransform
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 
 MANY = FEWEST_PLAIN_ROWS

@@ -12,7 +12,8 @@ from kconnect.api import ConsumerRecord, SourceConnector, SourceRecord
 from kconnect.errors import ConnectError, DataError
 from kconnect.model import ConnectorType, TaskId
 from kconnect.runtime.config.connector_config import ConnectorConfig
-from kconnect.runtime.pipeline.conversion import Converters, FetchedRecord
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
 from kconnect.runtime.pipeline.plugin_parts import make_converters, make_steps
 from kconnect.runtime.pipeline.source_dead_letters import LETTER_CONVERTER, make_letter_converters

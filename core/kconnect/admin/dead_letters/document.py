@@ -22,7 +22,8 @@ from kconnect.admin.records import Decoded, DecodedRecord, RecordDecoder, plain
 from kconnect.api import ConnectRecord, ConsumerRecord, Header, Headers, Schema, SinkRecord, TimestampType
 from kconnect.api.schema_types import Type
 from kconnect.errors import DataError
-from kconnect.runtime.pipeline.conversion import Converters, FetchedRecord
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.stages import StageError
 
 PARTS: Final = ("topic", "partition", "timestamp", "key", "value", "headers")

@@ -8,7 +8,6 @@ loop always gets one kind of answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,62 +21,19 @@ from kconnect.api import (
     Schema,
     SchemaAndValue,
     SinkRecord,
-    TimestampType,
 )
 from kconnect.api.record import sink_records
 from kconnect.errors import DataError
 from kconnect.java.plugins import Hosted
 from kconnect.runtime.kafka import KafkaBatch, KafkaHeaders, KafkaRecord, as_bytes
 from kconnect.runtime.pipeline.batch_records import rows_of
+from kconnect.runtime.pipeline.fetched import FetchedBatch, FetchedRecord
 from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage, StageError, tell_nobody
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kconnect.java.plugins.stages import JavaConverter
-
-
-@dataclass(slots=True)
-class FetchedRecord:
-    """One record as the consumer gave it."""
-
-    topic: str
-    kafka_partition: int
-    kafka_offset: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int | None
-    timestamp_type: TimestampType
-    headers: KafkaHeaders | None
-
-
-@dataclass(slots=True)
-class FetchedBatch:
-    """Records of one topic partition as the consumer gave them; lists run in parallel. keys None: no record has one."""
-
-    topic: str
-    partition: int
-    offsets: list[int]
-    keys: list[bytes | None] | None
-    values: list[bytes | None]
-    timestamps: list[int | None] | None
-    timestamp_type: TimestampType
-    headers: list[KafkaHeaders | None] | None
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def row(self, index: int) -> FetchedRecord:
-        return FetchedRecord(
-            self.topic,
-            self.partition,
-            self.offsets[index],
-            None if self.keys is None else self.keys[index],
-            self.values[index],
-            None if self.timestamps is None else self.timestamps[index],
-            self.timestamp_type,
-            None if self.headers is None else self.headers[index],
-        )
 
 
 class Converters:

@@ -29,7 +29,7 @@ from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.stages import StageError
 
 if TYPE_CHECKING:
-    from kconnect.runtime.pipeline.conversion import FetchedRecord
+    from kconnect.runtime.pipeline.fetched import FetchedRecord
     from kconnect.runtime.pipeline.ports import TaskControl
     from kconnect.runtime.pipeline.unit_producer import UnitProducer
 

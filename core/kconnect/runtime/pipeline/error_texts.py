@@ -16,7 +16,7 @@ from kconnect.errors import (
     SchemaProjectorError,
 )
 from kconnect.logs.redaction import redact
-from kconnect.runtime.pipeline.conversion import FetchedRecord
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.stages import Stage, StageError
 
 _ERRORS = "org.apache.kafka.connect.errors."

@@ -33,7 +33,7 @@ from kconnect.model import TopicPartition
 from kconnect.runtime.config.connector_config import ConnectorConfig, PluginSpec, prefixed
 from kconnect.runtime.config.worker_config import worker_value
 from kconnect.runtime.kafka import ByteColumn, ConsumedRun, KafkaBatch
-from kconnect.runtime.pipeline.conversion import FetchedBatch
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.inflight import SourcePosition
 from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
 from kconnect.runtime.pipeline.plugin_parts import connector_of

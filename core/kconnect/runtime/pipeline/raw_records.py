@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kconnect.api import RecordBatch, SinkRecord
-from kconnect.runtime.pipeline.conversion import FetchedBatch, FetchedRecord
+from kconnect.runtime.pipeline.fetched import FetchedBatch, FetchedRecord
 
 
 class RawRecords:

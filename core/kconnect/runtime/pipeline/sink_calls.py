@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from kconnect.api import RecordBatch, SinkRecord, SinkTask
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.conversion import FetchedBatch
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_context import SinkContext

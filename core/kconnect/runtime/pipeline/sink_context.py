@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from kconnect.api import ErrantRecordReporter, PluginMetrics, SinkRecord
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import KafkaRecord
-from kconnect.runtime.pipeline.conversion import FetchedRecord
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.stages import Stage, StageError
 from kconnect.runtime.pipeline.tolerance import Tolerance

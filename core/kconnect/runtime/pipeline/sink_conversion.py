@@ -10,7 +10,8 @@ from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import ConsumedRun
 from kconnect.runtime.kafka.consumed_records import TIMESTAMP_TYPES
 from kconnect.runtime.pipeline.batch_forms import BatchForms
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.put_queue import PutBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_consumer import FetchedRun

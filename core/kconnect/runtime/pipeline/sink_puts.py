@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from kconnect.api import RecordBatch, SinkRecord
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.conversion import FetchedBatch
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 
 Places = Mapping[TopicPartition, Collection[int]]

@@ -14,8 +14,8 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.logs import redaction
 from kconnect.logs.log_context import log_context
 from kconnect.model import TaskId
-from kconnect.runtime.pipeline.conversion import FetchedRecord
 from kconnect.runtime.pipeline.error_texts import log_text, one_line
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.health import TaskHealth
 from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, backoff_of
 from kconnect.runtime.pipeline.stages import DROPPED, Stage, StageError

@@ -19,7 +19,8 @@ from kconnect.builtin.types.foreign_schemas import schema_of_arrow
 from kconnect.errors import ConfigError, DataError
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import KafkaHeaders
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch, FetchedRecord
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedBatch, FetchedRecord
 from kconnect.spark.datasource.columns import is_record_schema
 
 if TYPE_CHECKING:

@@ -43,7 +43,8 @@ from kconnect.logs.traces import trace_with_cause
 from kconnect.model import RunState, TaskId
 from kconnect.runtime.herder.decisions.failures import failure_of
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.messages import TaskReport, encode
 from kit.java_answers import without_order, written_value

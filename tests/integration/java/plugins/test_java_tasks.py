@@ -28,7 +28,8 @@ from kconnect.java.plugins.sink_task import JavaSinkTask, RawRun
 from kconnect.java.plugins.source_task import JavaSourceTask
 from kconnect.logs.log_context import log_context
 from kconnect.runtime.metrics import PluginMetricsRegistry
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch, FetchedRecord
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedBatch, FetchedRecord
 from kconnect.runtime.pipeline.java_chain import raw_record, reported_record
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_context import ErrantRecords

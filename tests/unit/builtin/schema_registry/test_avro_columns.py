@@ -30,7 +30,8 @@ from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.schema_registry.avro import avro_converter
 from kconnect.builtin.schema_registry.avro.avro_converter import AvroConverter
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.stages import StageError
 from kit.memory_registry import MemoryRegistry
 from kit.random_avro import random_row_schema, random_rows

@@ -19,7 +19,8 @@ from kconnect.builtin.transforms.insert_field import InsertFieldValue
 from kconnect.model import BatchShare
 from kconnect.runtime.metrics import TaskCounters, TaskMeter
 from kconnect.runtime.pipeline.batch_forms import FEWEST_COUNTED, BatchForms
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkConversion
 from kconnect.runtime.pipeline.stages import TransformChain, TransformStep

@@ -22,7 +22,8 @@ from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.runtime.kafka import KafkaRecord
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.stages import DROPPED, Stage, StageError
 
 

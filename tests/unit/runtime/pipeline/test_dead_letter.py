@@ -21,9 +21,9 @@ from kconnect.errors import (
 from kconnect.java.plugins.java_error import java_error
 from kconnect.model import TaskId, TopicPartition
 from kconnect.runtime.kafka import TopicInfo
-from kconnect.runtime.pipeline.conversion import FetchedBatch, FetchedRecord
 from kconnect.runtime.pipeline.dead_letter import DeadLetterSettings, context_headers, ensure_topic
 from kconnect.runtime.pipeline.error_texts import exception_message, exception_name, exception_trace
+from kconnect.runtime.pipeline.fetched import FetchedBatch, FetchedRecord
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.stages import Stage, StageError
 from kconnect.runtime.plugins import PluginRegistry

@@ -12,8 +12,8 @@ from kconnect.api import SinkTask, TimestampType
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.config.connector_config import DeadLetterSettings
-from kconnect.runtime.pipeline.conversion import FetchedRecord
 from kconnect.runtime.pipeline.dead_letter import DeadLetterQueue
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.stages import Stage, StageError

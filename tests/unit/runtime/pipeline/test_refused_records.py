@@ -11,7 +11,7 @@ import pytest
 from kconnect.api import ErrantRecordsError, RecordBatch, SinkRecord, TimestampType
 from kconnect.errors import ConnectError, DataError, RetriableError
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.conversion import FetchedBatch
+from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.stages import StageError
 from kit.sink_bench import PLACES, Buffered, SinkBench, SinkRun

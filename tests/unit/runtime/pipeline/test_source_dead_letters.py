@@ -15,7 +15,7 @@ from kconnect.errors import ConfigError, DataError
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.config.connector_config import DeadLetterSettings, SourceConnectorConfig
 from kconnect.runtime.kafka import KafkaRecord
-from kconnect.runtime.pipeline.conversion import FetchedRecord
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.source_dead_letters import SOURCE_HEADER, SourceDeadLetters, make_letter_converters
 from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain, TransformStep

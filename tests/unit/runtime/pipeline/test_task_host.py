@@ -16,7 +16,7 @@ from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.clock import SystemClock
 from kconnect.errors import ConnectError, DataError
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId, TaskSpec
-from kconnect.runtime.pipeline.conversion import FetchedRecord
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.host import HousekeepingThread, TaskHost
 from kconnect.runtime.pipeline.lifecycle import TaskThread, failure_text
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts

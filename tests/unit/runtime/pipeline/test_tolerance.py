@@ -13,7 +13,7 @@ from kconnect.api import SinkRecord, SourceRecord, TimestampType
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.errors import ConnectError, DataError, RetriableError
 from kconnect.model import Condition, TaskCondition, TaskId
-from kconnect.runtime.pipeline.conversion import FetchedRecord
+from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.health import HealthSettings, TaskHealth
 from kconnect.runtime.pipeline.stages import DROPPED, Stage, StageError
 from kconnect.runtime.pipeline.tolerance import (
