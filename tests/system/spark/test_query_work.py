@@ -52,6 +52,7 @@ def test_what_queries_do_with_records(broker: DevBroker, postgres_uri: str, topi
                 world.sees_late_records()
                 world.sees_new_topics(client)
                 world.sees_the_database(worker, client)
+                world.sees_types_of_a_table(client)
                 _shows_queries(client, worker, set(connectors))
                 world.sees_offsets(worker, client)
                 world.sees_what_is_wrong(worker, client)
@@ -63,8 +64,9 @@ class _World:
 
     def __init__(self, broker: DevBroker, topic: str, folder: Path, uri: str, door: Door) -> None:
         self.broker, self.topic, self.folder, self.uri, self.door = broker, topic, folder, uri, door
-        self.shop, self.orders = (f"{name}_{topic[-6:]}" for name in ("shop", "orders"))
-        self.topics = {name: f"{topic}-{name}" for name in ("mixed", "orders", "at", "late", "grown", "many-1", "rows")}
+        self.shop, self.orders, self.prices = (f"{name}_{topic[-6:]}" for name in ("shop", "orders", "prices"))
+        names = ("mixed", "orders", "at", "late", "grown", "many-1", "rows", "prices")
+        self.topics = {name: f"{topic}-{name}" for name in names}
         for name, full in self.topics.items():
             create_topic(broker.bootstrap, full, partitions=2 if name == "grown" else 1)
         self.send("mixed", [{"id": 1}, "{", {"id": "x"}, {"id": 2}, {"id": 3, "more": 1}])
@@ -75,6 +77,7 @@ class _World:
         self.send("late", [{"id": 2, "at": _HOUR + 5}, {"id": 3, "at": 3 * _HOUR}])
         self.send("grown", [{"id": 1, "price": None}])
         self.send("many-1", [{"id": 1}])
+        self.send("prices", [{"id": 1, "price": 5}, {"id": 2, "price": 5.5}, {"id": 3, "price": 7}])
         (folder / "countries").mkdir()
         (folder / "countries" / "all.json").write_text(
             '{"code": "de", "name": "Germany"}\n{"code": "fr", "name": "France"}\n'
@@ -82,6 +85,8 @@ class _World:
         with psycopg.connect(uri, autocommit=True) as connection:
             connection.execute(f"CREATE TABLE {self.shop} (id bigint PRIMARY KEY, name text, at timestamptz)")
             connection.execute(f"INSERT INTO {self.shop} VALUES (0, 'zero', now())")
+            price = "price bigint, note text NOT NULL DEFAULT 'none'"
+            connection.execute(f"CREATE TABLE {self.prices} (id bigint PRIMARY KEY, {price})")
             connection.execute(f"INSERT INTO {self.shop} SELECT n, n, now() FROM generate_series(1, 99) n")
 
     def send(self, name: str, values: Iterable[Any], partition: int = 0) -> None:
@@ -148,6 +153,14 @@ class _World:
                 **jdbc,
                 "spark.options.dbtable": self.orders,
                 "spark.query": "select id, country from records",
+            },
+            "to-prices": {
+                **self._into("prices", "unused"),
+                **jdbc,
+                "spark.options.dbtable": self.prices,
+                "errors.tolerance": "all",
+                "errors.deadletterqueue.topic.name": f"{self.topic}-prices-dlq",
+                "errors.deadletterqueue.topic.replication.factor": "1",
             },
             "from-shop": {
                 "connector.class": "SparkSource",
@@ -286,6 +299,23 @@ class _World:
             with Door(socket_of(self.uri), port):
                 eventually(lambda: len(self._rows_in_topic()) == 159, 60, "it goes on when the database is back")
             assert sorted(row["id"] for row in self._rows_in_topic()) == list(range(1, 160))
+
+    def sees_types_of_a_table(self, client: ConnectClient) -> None:
+        """PostgreSQL would round a number for a column of bigint; a column that no record has gets its default."""
+        with psycopg.connect(self.uri, autocommit=True) as connection, Door(socket_of(self.uri), self.door.port):
+
+            def rows() -> list[Any]:
+                return connection.execute(f"SELECT id, price, note FROM {self.prices} ORDER BY id").fetchall()
+
+            eventually(lambda: rows() == [(1, 5, "none"), (3, 7, "none")], 60, "what fits is in the table")
+            client.pause_connector("to-prices")
+            eventually(lambda: client.connector_status("to-prices").tasks[0].state is RunState.PAUSED, 30, "it pauses")
+            self.send("prices", [{"id": 4, "price": 1.25}, {"id": 5, "price": 9, "note": "new"}])
+            client.restart_connector("to-prices", include_tasks=True)
+            client.resume_connector("to-prices")
+            eventually(lambda: rows()[2:] == [(5, 9, "new")], 60, "the next start asks the table as well")
+        letters = committed_values(self.broker.bootstrap, f"{self.topic}-prices-dlq")
+        assert [json.loads(letter or b"")["id"] for letter in letters] == [2, 4]
 
     def sees_offsets(self, worker: Distributed, client: ConnectClient) -> None:
         """Exported, reset and imported on the topics, each seen in the data; 159 rows are there."""

@@ -11,7 +11,8 @@ from kconnect.api import RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
 from kconnect.api.plain_columns import NULL_IS_MISSING, WHOLE_IS_INT
 from kconnect.builtin.types.contracts import Contract, Contracts
 from kconnect.errors import DataError
-from kconnect.spark.query.table_columns import with_table_columns
+from kconnect.spark.query.sink_settings import SinkQuerySettings
+from kconnect.spark.query.table_columns import TableColumns, typed_by_table, with_table_columns
 from kconnect.spark.query.topic_rows import ABOUT, RowsOfBatch, SchemaGrownError, fields_of, key_row
 
 FIELDS = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -328,3 +329,42 @@ def test_a_table_that_is_there_has_its_columns_whatever_the_next_records_have() 
     assert made == pa.schema([("id", pa.int64()), ("old", pa.string()), ("more", pa.bool_())])
     frozen = with_table_columns(table, seen, Contracts(Contract.FREEZE))
     assert frozen.names == ["id", "old"]
+
+
+def test_a_table_that_spark_does_not_change_has_its_types_and_no_more_columns() -> None:
+    table = pa.schema([("id", pa.int64()), ("AT", pa.timestamp("us")), ("note", pa.string()), ("own", pa.string())])
+    seen = pa.schema([("id", pa.float64()), ("at", pa.string()), ("note", pa.int64()), ("more", pa.bool_())])
+
+    def typed(**more: str) -> TableColumns:
+        options = {f"spark.options.{name}": value for name, value in more.items() if name != "kind"}
+        settings = {"spark.format": more.get("kind", "delta"), **options}
+        return typed_by_table(table, seen, SinkQuerySettings.parse(settings))
+
+    assert typed().fixed == ("id", "at", "note", "own")
+    assert typed().schema == pa.schema([("id", pa.int64()), ("at", pa.timestamp("us")), ("note", pa.string())])
+    assert typed(kind="jdbc").schema.field("at").type == pa.string(), "a driver may read it"
+    grown = typed(mergeSchema="true")
+    assert (grown.fixed, grown.schema.names) == (None, ["id", "at", "note", "more"])
+
+
+def test_a_table_that_grows_gets_members_of_structs() -> None:
+    table = pa.schema([("of", pa.struct([("a", pa.int64())]))])
+    seen = pa.schema([("of", pa.struct([("a", pa.float64()), ("b", pa.string())]))])
+    settings = SinkQuerySettings.parse({"spark.format": "delta", "spark.options.mergeSchema": "true"})
+    (field,) = typed_by_table(table, seen, settings).schema
+    assert field.type == pa.struct([("a", pa.int64()), ("b", pa.string())])
+
+
+def test_what_a_fixed_table_has_no_place_for_is_an_error_of_its_record() -> None:
+    reports = Reports()
+    fixed = Contracts(fixed=frozenset(["id", "price", "note"]))
+    known = pa.schema([("id", pa.int64()), ("price", pa.int64())])
+    rows = RowsOfBatch(known, (), is_inferred=True, keeps_tombstones=False, contracts=fixed)
+    values = [{"id": 1, "price": 5}, {"id": 2, "price": 5.5}, {"id": 3, "more": 1}, {"id": 4, "price": 6.0}]
+    made = rows.of([record(value, offset) for offset, value in enumerate(values)], reports)
+    assert [row["id"] for row in made.to_pylist()] == [1, 4]
+    (price, more) = (reported for _, reported in reports.seen)
+    assert "Column price is double in the record, and cannot be int64: 5.5" in price
+    assert "Column more is not in the table, and its value is 1" in more
+    with pytest.raises(SchemaGrownError, match="note"):
+        rows.of([record({"id": 5, "note": "x"})], reports)

@@ -64,6 +64,8 @@ class Contracts:
 
     whole: Contract = Contract.EVOLVE
     columns: Mapping[str, Contract] = field(default_factory=dict)
+    fixed: frozenset[str] | None = None
+    """The columns of a table that nobody can add to or widen, in lower case: evolve is freeze there."""
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> Contracts:
@@ -74,10 +76,16 @@ class Contracts:
     @property
     def is_open(self) -> bool:
         """Whether every column evolves."""
-        return all(contract is Contract.EVOLVE for contract in (self.whole, *self.columns.values()))
+        evolve = all(contract is Contract.EVOLVE for contract in (self.whole, *self.columns.values()))
+        return evolve and self.fixed is None
 
     def of(self, path: str) -> Contract:
         """That of a column, a field in it (`address.city`, `items[].price`), a second column (`price__v_text`)."""
+        contract = self._of(path)
+        is_there = self.fixed is None or path.lower() in self.fixed
+        return contract if is_there or contract is not Contract.EVOLVE else Contract.FREEZE
+
+    def _of(self, path: str) -> Contract:
         path = path.replace("[]", "").partition(VARIANT)[0]
         while path not in self.columns and "." in path:
             path = path.rpartition(".")[0]

@@ -86,10 +86,10 @@ def _new(column: pa.Array, path: str, rules: Settling) -> pa.Array | None:
     contract = rules.contracts.of(path)
     if contract is Contract.EVOLVE:
         return column
-    error = DataError(
-        f"Column {path} is not in the table, and its value is {_first(column)}",
-        hint=f"schema.contract is {contract} for it; evolve adds columns.",
-    )
+    hint = f"schema.contract is {contract} for it; evolve adds columns."
+    if rules.contracts.fixed is not None:
+        hint = "Add it to the table (spark.options.mergeSchema=true does), or set schema.contract=discard-value."
+    error = DataError(f"Column {path} is not in the table, and its value is {_first(column)}", hint=hint)
     if contract is Contract.FREEZE:
         raise error
     if contract is Contract.DISCARD_ROW:

@@ -20,6 +20,8 @@ class Format:
     """Each file has columns of its own, so that those of later ones may be wider."""
     tells_types: bool = False
     """Each file says which columns it has, of which types."""
+    is_table: bool = False
+    """What is written is a table with columns of its own, which rows do not change."""
     conf: tuple[tuple[str, str], ...] = ()
     """Settings of the worker without which it does not work."""
 
@@ -35,7 +37,7 @@ FORMATS: Final[dict[str, Format]] = {
     "csv": Format(widens=True),
     "text": Format(widens=True),
     "xml": Format(widens=True),
-    "jdbc": Format(),
+    "jdbc": Format(is_table=True),
     "avro": Format(
         packages=tuple((line, "org.apache.spark:spark-avro_2.13:4.1.1") for line in ("4.1", "4.2", "4.3")),
         widens=True,
@@ -51,12 +53,14 @@ FORMATS: Final[dict[str, Format]] = {
         packages=tuple((line, f"io.delta:delta-spark_{line}_2.13:4.4.0") for line in ("4.1", "4.2")),
         is_exactly_once=True,
         merges=True,
+        is_table=True,
         conf=_DELTA_CONF,
     ),
     "iceberg": Format(
         packages=(("4.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"),),
         is_exactly_once=True,
         merges=True,
+        is_table=True,
     ),
 }
 

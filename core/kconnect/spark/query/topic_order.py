@@ -29,6 +29,8 @@ class TopicOrder:
     """Which of the columns of topic_reader.ABOUT follow the value's."""
     is_inferred: bool
     """The schema was found in records: a field that is not in it ends the query, which finds it again."""
+    fixed: tuple[str, ...] | None = None
+    """The columns of a table that Spark does not change, in lower case."""
     keeps_tombstones: bool
     merge_keys: tuple[str, ...] = ()
     """Columns that a record without value takes from its key."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -53,13 +54,14 @@ class TopicReader:
         self._path = TopicPath(spec, plugins, order.tally)
         schema = arrow_schema(StructType.fromJson(dict(order.schema)))
         settings = SinkQuerySettings.parse(spec.connector_config)
+        fixed = None if order.fixed is None else frozenset(order.fixed)
         self._rows = RowsOfBatch(
             schema,
             order.about,
             is_inferred=order.is_inferred,
             keeps_tombstones=order.keeps_tombstones,
             merge_keys=order.merge_keys,
-            contracts=Contracts.parse(spec.connector_config),
+            contracts=replace(Contracts.parse(spec.connector_config), fixed=fixed),
             discard=self._path.discard,
             infers=spec.connector_config.get(INFER, "true").strip().lower() != "false",
             widens=settings.widens,

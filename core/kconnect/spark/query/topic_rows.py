@@ -243,7 +243,7 @@ class RowsOfBatch:
             how = Settling(
                 self._contracts,
                 lambda old, column, path: merged(old, column, path, rules),
-                moves=record.value_schema is None,
+                moves=record.value_schema is None and self._contracts.fixed is None,
                 fixed=[field.name for field in self._keys],
                 discarded=lambda *one: discarded.append(one),
             )

@@ -42,7 +42,7 @@ from kconnect.spark.query.formats import guarantee_of
 from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
 from kconnect.spark.query.starts import Starts
-from kconnect.spark.query.table_columns import table_columns, with_table_columns
+from kconnect.spark.query.table_columns import table_columns, with_exact_numbers
 from kconnect.spark.query.topic_batches import TopicBatches
 from kconnect.spark.query.topic_ends import TopicEnds
 from kconnect.spark.query.topic_jobs import TopicJobs, keeps_state, needs_all, records
@@ -81,6 +81,7 @@ class TopicSink:
         self._engine = engine
         self._settings = SinkQuerySettings.parse(control.spec.connector_config)
         self._found: pa.Schema | None = None  # fields that records turned out to have
+        self._fixed: tuple[str, ...] | None = None  # the columns of a table that takes no others
         self._ends: TopicEnds | None = None
         self._offsets: FencedOffsets | None = None
         self._session: Any = None
@@ -154,8 +155,11 @@ class TopicSink:
     def _find_schema(self, position: TopicPosition, about: tuple[str, ...]) -> Any | None:
         """Spark's schema of the records. None if the task is stopping before there are any."""
         if self._settings.schema:
-            return spark_schema(declared_fields(self._settings.schema), about)
+            declared = declared_fields(self._settings.schema)
+            return spark_schema(with_exact_numbers(self._session, self._settings, declared), about)
         if self._found is not None:  # later starts: what is written has these columns, whatever the next records have
+            if not self._settings.widens:  # a table may have columns that an earlier start did not ask it for
+                self._use(self._found)
             return spark_schema(self._found, about)
         path = TopicPath(self._control.spec, self._ports.plugins, is_sample=True)
         try:
@@ -168,10 +172,14 @@ class TopicSink:
                     return None
         finally:
             path.close()
-        if (known := table_columns(self._session, self._settings)) is not None:
-            found = with_table_columns(known, found, Contracts.parse(self._control.spec.connector_config))
-        self._found = found
-        return spark_schema(found, about)
+        return spark_schema(self._use(found), about)
+
+    def _use(self, found: pa.Schema) -> pa.Schema:
+        """Keeps the fields with the types that the table has for them."""
+        contracts = Contracts.parse(self._control.spec.connector_config)
+        columns = table_columns(self._session, self._settings, found, contracts)
+        self._found, self._fixed = columns.schema, columns.fixed
+        return columns.schema
 
     def _names(self, column: str) -> bool:
         """Whether the query, its watermark, the merge or an option of the table names this column."""
@@ -199,6 +207,7 @@ class TopicSink:
             schema=schema.jsonValue(),
             about=about,
             is_inferred=not settings.schema,
+            fixed=self._fixed,
             keeps_tombstones=settings.mode == MERGE,
             merge_keys=settings.merge_keys if settings.mode == MERGE else (),
             max_records=settings.max_records,
