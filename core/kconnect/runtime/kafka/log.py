@@ -285,8 +285,26 @@ class CompactedLog:
             if reader.reached != self._given:
                 if reader.reached.keys() != self._given.keys():  # at first, and for a topic that is new
                     self._partitions = [TopicPartition(self.topic, number) for number in sorted(reader.reached)]
+                is_another = any(reader.reached.get(number, 0) < offset for number, offset in self._given.items())
                 self._given = dict(reader.reached)
                 self._progress.notify_all()
+                if is_another:  # on its own thread: the broker may take its time to answer
+                    threading.Thread(target=self._check_policy, name=f"log-check-{self.topic}", daemon=True).start()
+
+    def _check_policy(self) -> None:
+        """Reports a topic that a broker made for a write, as after somebody deleted it: it deletes what is in it."""
+        try:
+            policy = self._admin.topic_configs(self.topic, self._spec.start_timeout_s).get("cleanup.policy", "")
+        except ConnectError as error:
+            log.warning("The cleanup.policy of topic %s, which is another one now, is not known: %s", self.topic, error)
+            return
+        if policy != "compact":
+            log.error(
+                "Topic %s is another one now and has cleanup.policy=%s: its broker will delete what this cluster keeps "
+                "in it. Correct it: connect topics doctor shows the command",
+                self.topic,
+                policy,
+            )
 
     def _is_before(self, ends: Mapping[int, int]) -> bool:
         return any(self._given.get(partition, 0) < end for partition, end in ends.items())
