@@ -47,7 +47,7 @@ app = command_group("Get, set, unset, edit settings of connectors.")
 _Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Settings.", show_default=False)]
 _Pairs = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Settings and values.", show_default=False)]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; exit code 7 if anything would.")]
-_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Taken as elsewhere; nothing is asked, as you have saved.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Taken as elsewhere; nothing is asked.")]
 _EDITORS = ("VISUAL", "EDITOR")
 
 
@@ -78,14 +78,21 @@ def get(
 
 
 @app.command("set", cls=takes())
-def set_(ctx: typer.Context, name: Name, pairs: _Pairs, dry_run: _DryRun = False, strict: Strict = False) -> None:
+def set_(
+    ctx: typer.Context,
+    name: Name,
+    pairs: _Pairs,
+    dry_run: _DryRun = False,
+    strict: Strict = False,
+    yes: _Yes = False,
+) -> None:
     """Set settings of a connector and keep the others: connect config set NAME topic=lines tasks.max=2."""
     session = session_of(ctx)
     _patch(session, name, dict(_pair(pair) for pair in pairs), dry_run, strict)
 
 
 @app.command(cls=takes())
-def unset(ctx: typer.Context, name: Name, keys: _Keys, dry_run: _DryRun = False) -> None:
+def unset(ctx: typer.Context, name: Name, keys: _Keys, dry_run: _DryRun = False, yes: _Yes = False) -> None:
     """Remove settings of a connector, so that their defaults apply."""
     session = session_of(ctx)
     config = session.on_connector(name, session.client.connector_config)
