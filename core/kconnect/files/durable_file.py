@@ -65,7 +65,8 @@ class DurableFile:
                 return earlier
         mode = stat.S_IMODE(target.stat().st_mode)
         first = target.with_name(f"{target.name}.{label}-{now:%Y%m%dT%H%M%SZ}")
-        for copy in (first, *(first.with_name(f"{first.name}-{number}") for number in range(2, 1000))):
+        for number in range(1, 1000):
+            copy = first if number == 1 else first.with_name(f"{first.name}-{number}")
             with contextlib.suppress(FileExistsError):
                 _write_new(copy, self._content, mode)
                 return copy
