@@ -347,6 +347,15 @@ def test_a_table_that_spark_does_not_change_has_its_types_and_no_more_columns() 
     assert (grown.fixed, grown.schema.names) == (None, ["id", "at", "note", "more"])
 
 
+def test_doubles_go_as_they_are_where_a_column_rounds_or_has_no_precision() -> None:
+    table = pa.schema([("r", pa.float32()), ("n", pa.decimal128(38, 18)), ("p", pa.decimal128(10, 2))])
+    settings = SinkQuerySettings.parse({"spark.format": "jdbc"})
+    seen = pa.schema([(name, pa.float64()) for name in "rnp"])
+    assert typed_by_table(table, seen, settings).schema.types == [pa.float64(), pa.float64(), pa.decimal128(10, 2)]
+    whole = pa.schema([(name, pa.int64()) for name in "rnp"])
+    assert typed_by_table(table, whole, settings).schema == table
+
+
 def test_a_table_that_grows_gets_members_of_structs() -> None:
     table = pa.schema([("of", pa.struct([("a", pa.int64())]))])
     seen = pa.schema([("of", pa.struct([("a", pa.float64()), ("b", pa.string())]))])

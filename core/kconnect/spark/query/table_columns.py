@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 # A batch has as many as Spark has tasks, each with all columns; a store tells their times in seconds
 _NEWEST: Final = 5
+_MOST_DIGITS: Final = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,13 @@ def typed_by_table(table: pa.Schema, seen: pa.Schema, settings: SinkQuerySetting
 
 
 def _is_rounded(seen: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether a column of floats takes doubles as what they are nearest to, which is what it is for."""
+    """Whether doubles go as they are: a column of floats is for what is nearest, and Spark gives a numeric column of no
+    precision one of 38 digits.
+    """
     import pyarrow as pa
 
-    return bool(pa.types.is_floating(seen) and pa.types.is_float32(kind))
+    is_any = pa.types.is_decimal(kind) and kind.precision == _MOST_DIGITS
+    return bool(pa.types.is_floating(seen) and (pa.types.is_float32(kind) or is_any))
 
 
 def with_exact_numbers(session: Any, settings: SinkQuerySettings, declared: pa.Schema) -> pa.Schema:
@@ -113,7 +117,7 @@ def _cuts(declared: pa.DataType, kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     types = pa.types
-    if not (types.is_integer(kind) or types.is_decimal(kind)):
+    if not (types.is_integer(kind) or types.is_decimal(kind)) or _is_rounded(declared, kind):
         return False
     places = 0 if types.is_integer(kind) else kind.scale
     return bool(types.is_floating(declared) or (types.is_decimal(declared) and declared.scale > places))
