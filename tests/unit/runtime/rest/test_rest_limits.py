@@ -11,7 +11,8 @@ from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.plugins.aliases import BUILTINS
 from kconnect.runtime.rest.access.access import Access, DeniedError
 from kconnect.runtime.rest.access.callers import Caller
-from kconnect.runtime.rest.access.limits import _CODE, Host, Limits, Others, local_paths
+from kconnect.runtime.rest.access.limits import _CODE, Host, Limits, Others
+from kconnect.runtime.rest.access.local_paths import local_paths
 from kconnect.runtime.rest.access.roles import parse_roles
 
 TOPICS = frozenset({"connect-configs", "connect-offsets", "connect-status"})
@@ -55,9 +56,27 @@ ESCAPES = {
     "sqlite": one("SqlSource", **{"connection.url": "jdbc:sqlite:/var/lib/app.db"}),
     "sqlite of SQLAlchemy": one("SqlSink", topics="t", **{"connection.url": "sqlite:////var/lib/app.db"}),
     "sqlite by driver": one("SqlSink", **{"connection.driver": "sqlite3", "connection.database": "app.db"}),
+    "sqlite by driver, its first argument": one(
+        "SqlSink", **{"connection.driver": "sqlite3", "connection.url": "a.db"}
+    ),
+    "sqlite by driver, an argument": one(
+        "SqlSink", **{"connection.driver": "sqlite3", "connection.arg.database": "file:a.db"}
+    ),
     "confluent's jdbc": one("io.confluent.connect.jdbc.JdbcSourceConnector", **{"connection.url": "jdbc:sqlite:a.db"}),
     "schema of a file": sink(**{"value.schema": "/etc/secret.avsc"}),
     "schema of a table": sink(**{"value.schema": "like:/data/table"}),
+    "schema of DDL": sink(**{"value.schema": "/etc/secret.ddl"}),
+    "schema of DDL, URL": sink(**{"value.schema": "file:secret.txt"}),
+    "schema of a topic": sink(**{"value.schema.eve-1": "other/secret.sql"}),
+    "schema of a step": source(transforms="w", **{"transforms.w.type": "WithSchema", "transforms.w.schema": "like:t"}),
+    "schema of a step, of a topic": source(
+        transforms="w", **{"transforms.w.type": "WithSchema", "transforms.w.schema.eve-1": "secret.json"}
+    ),
+    "key table of a login": source(
+        **{
+            "database.sasl.jaas.config": 'x.Krb5LoginModule required useKeyTab=true keyTab="/etc/krb5.keytab";',
+        }
+    ),
     "authority of TLS": source(**{"producer.override.ssl.truststore.location": "/etc/passwd"}),
     "certificate of a client": one("HttpJsonSource", url="https://x", **{"tls.ca.file": "/etc/shadow"}),
     "token from a file": source(**{"producer.override.sasl.oauthbearer.token.endpoint.url": "file:///etc/passwd"}),
@@ -107,6 +126,19 @@ ESCAPES = {
         **{"producer.override.sasl.jaas.config": "PlainLoginModule required; x.JndiLoginModule required;"}
     ),
     "class of a catalog": one("TableSink", topics="t", **{"table.catalog.py-io-impl": "subprocess.Popen"}),
+    "class of a table": one(
+        "TableSink", topics="t", **{"table.properties.write.py-location-provider.impl": "runpy.run_path"}
+    ),
+    "library of a client": source(**{"producer.override.librdkafka.plugin.library.paths": "evil"}),
+    "command of a client": source(**{"producer.override.librdkafka.sasl.kerberos.kinit.cmd": "sh -c id"}),
+    "command of Java's client": source(**{"source.cluster.sasl.kerberos.kinit.cmd": "evil"}),
+    "providers of a step": source(
+        **{"transforms.x.config.providers": "d", "transforms.x.value.literal": "${d:/etc:shadow}"}
+    ),
+    "providers of a connector": source(**{"config.providers": "d", "config.providers.d.class": "x.D"}),
+    "DuckDB": one("x.JdbcSource", **{"connection.url": "jdbc:duckdb:", "query": "SELECT * FROM read_text('/etc/x')"}),
+    "DuckDB of SQLAlchemy": one("SqlSource", **{"connection.url": "duckdb+duckdb_engine://", "query": "SELECT 1"}),
+    "group by librdkafka's name": sink(**{"consumer.override.librdkafka.group.id": "connect-orders"}),
     "group of another connector": sink(**{"consumer.override.group.id": "connect-orders"}),
     "group of the workers": sink(**{"consumer.override.group.id": "workers"}),
     "group by a reference": sink(**{"consumer.override.group.id": "${env:GROUP}"}),
@@ -222,6 +254,8 @@ def test_a_name_in_the_config_makes_no_other_connectors_group_ones_own(host):
     ("config", "refused"),
     [
         ({"producer.override.bootstrap.servers": "evil:9092"}, True),
+        ({"producer.override.librdkafka.bootstrap.servers": "evil:9092"}, True),
+        ({"consumer.override.librdkafka.metadata.broker.list": "evil:9092"}, True),
         ({"producer.override.sasl.oauthbearer.token.endpoint.url": "https://evil"}, True),
         (
             {"admin.override.bootstrap.servers": "b:1", "producer.override.sasl.jaas.config": "PlainLoginModule x;"},
@@ -274,6 +308,13 @@ def test_classes_are_the_only_connectors_and_allow_steps_that_run_code(host):
     ]
 
 
+def test_a_class_that_was_granted_brings_neither_libraries_of_clients_nor_providers_of_its_own(host):
+    limits = Limits(classes=("VerifiableSource",))
+    for key in ("producer.override.librdkafka.plugin.library.paths", "transforms.x.config.providers"):
+        (said,) = limits.beyond(source(**{key: "x"}), host)
+        assert said.startswith(key)
+
+
 def test_files_hold_what_is_below_them_and_not_where_links_lead(host, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "link").symlink_to("/etc")
@@ -289,6 +330,29 @@ def test_files_hold_what_is_below_them_and_not_where_links_lead(host, tmp_path):
     refused = ("in2/a.txt", "in/../a.txt", "in/link/passwd", "out-1.txt", "in/${topic}/../../x", "in-${topic}")
     assert [name for name in refused if is_held(name)] == []
     assert Limits(files=(".",)).beyond(one("FileStreamSource", file="${env:EVIL}", topic="t"), host) != []
+    # a provider may give `../../etc/passwd`
+    assert not is_held("in/${env:EVIL}")
+
+
+def test_files_hold_each_path_of_a_list_and_what_a_database_makes_of_a_url(host):
+    limits = Limits(files=("/data/eve",))
+    for url in ("jdbc:sqlite:file:/data/eve/%2e%2e/x.db", "sqlite:///file:/data/eve/%2E%2e/x.db?uri=true"):
+        assert len(limits.beyond(one("SqlSource", **{"connection.url": url}), host)) == 1
+    assert limits.beyond(one("SqlSource", **{"connection.url": "jdbc:sqlite:file:/data/eve/x.db"}), host) == []
+    assert limits.beyond(source(inputs="/data/eve/a,/data/eve/b, c"), host) == []
+    for more in ("/etc/passwd", " ../x", "a/../../x"):
+        assert len(limits.beyond(source(inputs=f"/data/eve/a,{more}"), host)) == 1
+
+
+def test_a_file_that_connectors_of_the_grant_write_gives_no_references_unless_its_secrets_say_so(host):
+    """Its content would be a setting that nobody looked at."""
+    config = one("SqlSource", **{"connection.url": "${file:/data/eve/db.properties:url}"})
+    assert Limits(files=("/data/other",)).beyond(config, host) == []
+    assert Limits(files=("/data/eve",), secrets=("file:/data/eve/db.properties:*",)).beyond(config, host) == []
+    assert Limits(files=("/data/eve",)).beyond(config, host) == [
+        "connection.url asks for ${file:/data/eve/db.properties:url}, a file that the grant lets connectors write; its "
+        "secrets may name it"
+    ]
 
 
 def test_topics_hold_what_a_config_reads_and_writes_and_where_it_routes(host):
@@ -333,8 +397,12 @@ def test_providers_and_secrets_hold_the_references(host):
         (Limits(providers=("env",)), False),
         (Limits(secrets=("file:/run/eve.properties:*",)), True),
         (Limits(secrets=("file:/run/bob.properties:*", "env:*")), False),
+        (Limits(secrets=("file:/run/*",)), True),
     ):
         assert (limits.beyond(config, host) == []) is is_allowed
+    detour = source(x="${file:/run/eve/../orders.properties:password}")
+    assert len(Limits(secrets=("file:/run/eve/*",)).beyond(detour, host)) == 1
+    assert Limits(secrets=("file:/run/*",)).beyond(detour, host) == []
 
 
 ROLES = """

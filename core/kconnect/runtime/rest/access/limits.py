@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from kconnect.errors import ConfigError
 from kconnect.java.compat.regex import compile_java
 from kconnect.runtime.config.slot_keys import CORES, MEMORY, SLOT, memory_bytes
+from kconnect.runtime.rest.access.local_paths import holds, local_paths
 
 _CODE: Final = (
     *(
@@ -40,34 +41,11 @@ _OWN: Final = (
     *(f"io.confluent.connect.{name}.*" for name in ("avro", "json", "protobuf")),
 )
 _RENAMES: Final = (("RegexRouter", "replacement"), ("TimestampRouter", "topic.format"))
-# Settings whose value is a path of this machine wherever it is not a URL of a store
-_PATH_KEY: Final = re.compile(
-    r"(?:^|[._])(?:file|files|filename|dir|directory|folder|keytab|checkpoint)$|"
-    r"^(?:object\.(?:move\.)?url|table\.path|spark\.options\.path|table\.catalog\.(?:uri|warehouse))$",
-    re.IGNORECASE,
-)
-# Stores of keys, but also regions of a cloud: a path if it looks like one
-_PLACE_KEY: Final = re.compile(r"(?:^|[._])location$", re.IGNORECASE)
-# JSON pointers, fields and SQL begin as they like
-_NO_PATH_KEY: Final = re.compile(r"(?:pointer|field|fields|query|param)$|^object\.(?:path|pattern)$")
-_IN_QUERY: Final = re.compile(r"`([^`]*/[^`]*)`")
-_SCHEMA_KEY: Final = re.compile(r"(?:^|\.)(?:value|table|spark)\.schema$")
-_REMOTE: Final = re.compile(
-    r"^(?:s3[an]?|gcs?|gs|abfss?|adl|az|wasbs?|hdfs|https?|s?ftp|oss|postgresql\S*|mysql\S*):", re.I
-)
-_DATABASE_FILE: Final = re.compile(
-    r"^(?:jdbc:(?:sqlite|duckdb|h2|hsqldb|derby):|(?:sqlite|duckdb)[^:/]*:///)(?:file:)?(.*)$", re.IGNORECASE
-)
 # Parameters of database URLs by which a driver runs code or sends files of this machine
 _DRIVER_CODE: Final = re.compile(
     r"allowLoadLocalInfile|allowUrlInLocalInfile|local_infile|autoDeserialize|socketFactory|sslfactory|loggerFile|"
-    r"queryInterceptors|odbc_connect|INIT=",
+    r"queryInterceptors|odbc_connect|INIT=|^\s*(?:jdbc:)?(?:duckdb|calcite)\b",
     re.IGNORECASE,
-)
-_DATABASE_URL: Final = re.compile(r"^(?:jdbc:|(?!https?:)[\w+.-]+://)", re.IGNORECASE)
-# Files of this machine that a driver reads, such as passwords, keys and its defaults
-_PARAMETER: Final = re.compile(
-    r"[?&;][^=&;]+=((?:file:|[/~]|\.\.?/)[^&;]*|[^&;/]*\.(?:pgpass|cnf|pem|key|jks|p12))(?=$|[&;])"
 )
 _DRIVERS: Final = ("sqlite3", "psycopg", "pymysql")
 # One, to its end: after a semicolon another one begins
@@ -83,9 +61,16 @@ _CHECKPOINTS: Final = "MirrorCheckpointConnector"
 _EVERY_TOPIC: Final = ".*"  # Its default
 GROUP_PREFIX: Final = "connect-"
 GROUP_KEY: Final = "consumer.override.group.id"
+_GROUP_KEYS: Final = (GROUP_KEY, "consumer.override.librdkafka.group.id")
 _ELSEWHERE: Final = re.compile(
-    r"(producer|consumer|admin)\.override\.(?:bootstrap\.servers|sasl\.oauthbearer\.token\.endpoint\.url)"
+    r"(producer|consumer|admin)\.override\.(?:librdkafka\.)?"
+    r"(?:bootstrap\.servers|metadata\.broker\.list|sasl\.oauthbearer\.token\.endpoint\.url)"
 )
+# Of Kafka's clients, and of Iceberg's catalogs and tables
+_RUN_BY_CLIENT: Final = re.compile(r"(?:plugin\.library\.paths|kinit\.cmd|\.ssl\.engine\.\w+)$")
+_RUN_BY_TABLE: Final = re.compile(r"table\.(?:catalog|properties)\..*[-.]impl$")
+# Java's plugins resolve these by themselves, whatever the worker's providers may read
+_OWN_PROVIDERS: Final = re.compile(r"(?:^|\.)config\.providers(?:\.|$)")
 _NO_LOGIN: Final = ("PLAINTEXT", "SSL")
 _TASKS: Final = "tasks.max"
 _CONVERTER: Final = re.compile(r"(?:^|\.)(?:key|value|header)\.converter$")
@@ -147,7 +132,7 @@ class Limits:
         return [
             *self._classes_beyond(config, host),
             *self._code_beyond(config),
-            *self._files_beyond(config),
+            *self._files_beyond(config, host),
             *self._topics_beyond(config, host),
             *_groups_beyond(config, host, others or Others()),
             *_synced_groups_beyond(config, others or Others()),
@@ -172,22 +157,29 @@ class Limits:
                 yield f"{key}={name} is not among the grant's classes"
 
     def _code_beyond(self, config: Mapping[str, str]) -> Iterator[str]:
-        """Settings by which a connector runs code that it would not run; for a grant that does not name its class."""
-        if _names_class(self.classes or (), config.get("connector.class", ""), config.get("connector.class", "")):
-            return
+        """Settings by which a connector runs code, or reads files, that its class alone would not."""
+        called = config.get("connector.class", "")
+        is_named = _names_class(self.classes or (), called, called)
         for key, value in config.items():
-            if key.endswith("sasl.jaas.config") and not _LOGIN_MODULE.fullmatch(value):
+            if _RUN_BY_CLIENT.search(key):
+                yield f"{key} names a command or a library that the client runs"
+            elif _OWN_PROVIDERS.search(key):
+                yield f"{key} gives the connector config providers of its own, which read what they like"
+            elif is_named:
+                continue
+            elif key.endswith("sasl.jaas.config") and not _LOGIN_MODULE.fullmatch(value):
                 yield f"{key} names a login module that is not Kafka's"
-            elif key.startswith("table.catalog.") and key.endswith("-impl"):
+            elif _RUN_BY_TABLE.match(key):
                 yield f"{key} names a class that the catalog runs"
             elif key == "connection.driver" and value.strip() not in ("", *_DRIVERS):
                 yield f"{key}={value} is not one of {', '.join(_DRIVERS)}"
             elif found := _DRIVER_CODE.search(_of_driver(key, value)):
                 yield f"{key} has {found[0]}, by which a driver runs code or sends files of this machine"
 
-    def _files_beyond(self, config: Mapping[str, str]) -> Iterator[str]:
+    def _files_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
         for key, path in local_paths(config):
-            if not any(_holds(pattern, path) for pattern in self.files):
+            leads_anywhere = any(provider in host.providers for provider, _ in _REFERENCE.findall(path))
+            if leads_anywhere or not any(holds(pattern, path) for pattern in self.files):
                 yield f"{key} names {path}, a path of this machine that the grant's files do not hold"
 
     def _topics_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
@@ -227,8 +219,20 @@ class Limits:
                     continue
                 if self.providers is not None and provider not in self.providers:
                     yield f"{key} asks the config provider {provider}, which is not among the grant's providers"
-                elif self.secrets is not None and not _any_of(self.secrets, f"{provider}:{rest}"):
-                    yield f"{key} asks for ${{{provider}:{rest}}}, which is not among the grant's secrets"
+                elif self.secrets is not None:
+                    if not all(_any_of(self.secrets, f"{provider}:{one}") for one in (rest, _straight(rest))):
+                        yield f"{key} asks for ${{{provider}:{rest}}}, which is not among the grant's secrets"
+                elif (file := rest.partition(":"))[1] and any(holds(pattern, file[0]) for pattern in self.files):
+                    yield (
+                        f"{key} asks for ${{{provider}:{rest}}}, a file that the grant lets connectors write; its "
+                        "secrets may name it"
+                    )
+
+
+def _straight(reference: str) -> str:
+    """What a reference asks for, without detours in its path."""
+    path, sign, name = reference.partition(":")
+    return f"{os.path.normpath(path)}{sign}{name}" if ".." in path.split("/") else reference
 
 
 def _of_driver(key: str, value: str) -> str:
@@ -236,75 +240,6 @@ def _of_driver(key: str, value: str) -> str:
     if key.startswith("connection.arg."):
         return key
     return unquote(value) if key.endswith(("url", "query", "suffix")) else ""
-
-
-def local_paths(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Settings that name files or folders of this machine, with the path as it stands there.
-
-    A setting with the name of one does, unless its value is a URL of a store; any other does where its value is a
-    path that begins with a folder of this machine.
-    """
-    for key, value in config.items():
-        if key == "name" or key.endswith((".class", ".classes")):
-            continue
-        for text in dict.fromkeys((value.strip(), *(part.strip() for part in value.split(",")))):
-            path = _local_path(key, text)
-            if path is not None:
-                yield key, path
-                break
-    if "sqlite3" in config.get("connection.driver", "") and (file := config.get("connection.database")):
-        yield "connection.database", file
-    for path in _IN_QUERY.findall(config.get("spark.query", "")):
-        if not _REMOTE.match(path):
-            yield "spark.query", path
-    if ".." in config.get("object.path", "").split("/"):
-        yield "object.path", config["object.path"]
-
-
-def _local_path(key: str, text: str) -> str | None:
-    if _DATABASE_URL.match(text) and (named := _PARAMETER.search(unquote(text))):
-        return named[1]
-    if not text or (_REMOTE.match(text) and "::" not in text):
-        return None
-    if found := _DATABASE_FILE.match(text):
-        return found[1].partition("?")[0] or None
-    if "::" in text and "://" in text:
-        return text
-    if text.lower().startswith(("file:", "local:")):
-        return "/" + text.partition(":")[2].lstrip("/")
-    if _SCHEMA_KEY.search(key):
-        path = text.removeprefix("like:")
-        is_file = text.startswith("like:") or text.endswith((".avsc", ".json"))
-        return path if is_file and not _REMOTE.match(path) else None
-    if _PATH_KEY.search(key) or (_PLACE_KEY.search(key) and ("/" in text or "." in text)):
-        return text
-    if _NO_PATH_KEY.search(key):
-        return None
-    if text.startswith(("~", "./", "../")):
-        return text
-    first = text[1:].partition("/")[0]
-    return text if text.startswith("/") and first and os.path.isdir(f"/{first}") else None
-
-
-def _holds(pattern: str, path: str) -> bool:
-    """Whether a folder or pattern of a grant holds a path, also where links lead.
-
-    Of a path with `${..}`, which becomes something else for each record, its fixed folder counts.
-    """
-    fixed, reference, rest = path.partition("${")
-    if reference:
-        if not fixed or ".." in rest:
-            return False
-        path = fixed if fixed.endswith("/") else os.path.dirname(fixed)
-    if "::" in path:
-        return False
-    spelled, wanted = (os.path.abspath(os.path.expanduser(one)) for one in (path, pattern))
-    folder, sign, wild = re.match(r"([^*?]*)([*?]?)(.*)", wanted, re.DOTALL).groups()  # type: ignore[union-attr]  # any text matches
-    if not sign:
-        pairs = ((spelled, wanted), (os.path.realpath(spelled), os.path.realpath(wanted)))
-        return all(os.path.commonpath([one, holder]) == holder for one, holder in pairs)
-    real = os.path.join(os.path.realpath(os.path.dirname(folder)), os.path.basename(folder)) + sign + wild
-    return fnmatchcase(spelled, wanted) and fnmatchcase(os.path.realpath(spelled), real)
 
 
 def _classes(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -373,9 +308,12 @@ def _is_within(given: str | None, most: str, size: Callable[[str], int]) -> bool
 
 def _groups_beyond(config: Mapping[str, str], host: Host, others: Others) -> Iterator[str]:
     """Who alters the offsets of a connector alters those of its group, which may be another connector's."""
-    key, group = GROUP_KEY, config.get(GROUP_KEY, "").strip()
-    if not group:
-        return
+    for key in _GROUP_KEYS:
+        if group := config.get(key, "").strip():
+            yield from _group_beyond(key, group, config, host, others)
+
+
+def _group_beyond(key: str, group: str, config: Mapping[str, str], host: Host, others: Others) -> Iterator[str]:
     if group == host.group:
         yield f"{key} names {group}, the group of the workers"
     elif "${" in group:
