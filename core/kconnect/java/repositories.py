@@ -29,6 +29,7 @@ _SLOWEST_BYTES_A_S: Final = 10_000
 _LONGEST_S: Final = 24 * 3600.0
 # Of an artifact of which nobody has said how large it is
 _LIKELY_BYTES: Final = 200 << 20
+_REFUSES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class Stopped(Exception):
@@ -44,6 +45,7 @@ class Repositories:
     def __init__(self, title: str) -> None:
         self._title = title
         self._all = [_Repository.of(url) for url in _urls().values()]
+        self._refused: dict[str, int] = {}  # by URL, of those that others come after
         self._exchanges = ExitStack()
         self._of_thread = threading.local()
         self.stop = threading.Event()
@@ -52,8 +54,12 @@ class Repositories:
     @property
     def shown(self) -> str:
         """Where it is looked for, for messages."""
-        urls = [repository.url for repository in self._all]
+        urls = [f"{one.url}{self._refusal(one)}" for one in self._all]
         return f"the Maven repositor{'y' if len(urls) == 1 else 'ies'} {', '.join(urls)}"
+
+    def _refusal(self, one: _Repository) -> str:
+        status = self._refused.get(one.url)
+        return f" (which answers {status})" if status else ""
 
     def close(self) -> None:
         """Close the connections, once no thread asks any more."""
@@ -95,6 +101,7 @@ class Repositories:
 
         deadline_s = _IDLE_S + size_bytes / _SLOWEST_BYTES_A_S
         why, pause_s = "", 0.0
+        hint = f"{self._title} are fetched once and kept: check the network and HTTPS_PROXY, and try again."
         for attempt in range(_ATTEMPTS):
             if self.stop.wait(pause_s):
                 raise Stopped
@@ -110,11 +117,13 @@ class Repositories:
             if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                 raise NotFoundError(f"{path.rpartition('/')[2]} does not exist in {self.shown}.")
             why = f"it answers {answer.status}"
+            if answer.status in _REFUSES:
+                hint = "It wants a user that may read: name one in ~/.netrc, or in its URL in jgo's settings."
             if answer.status == HTTPStatus.TOO_MANY_REQUESTS:  # it may say when to ask again
                 pause_s = min(answer.retry_after_s or pause_s, _LONGEST_PAUSE_S)
         raise UnreachableError(
             f"{path.rpartition('/')[2]} cannot be fetched from the Maven repository {self._all[-1].url}: {why}",
-            hint=f"{self._title} are fetched once and kept: check the network and HTTPS_PROXY, and try again.",
+            hint=hint,
         )
 
     def _first(self, path: str, deadline_s: float, write: Callable[[bytes], object]) -> Response:
@@ -124,6 +133,8 @@ class Repositories:
             answer = self._asked(repository, path, deadline_s, write)
             if 200 <= answer.status < 300:
                 return answer
+            if answer.status in _REFUSES:
+                self._refused[repository.url] = answer.status
         return self._asked(last, path, deadline_s, write)
 
     def _asked(

@@ -15,7 +15,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from itertools import takewhile
 from pathlib import Path
@@ -68,6 +68,11 @@ class Coordinate:
         """group:artifact."""
         return f"{self.group}:{self.artifact}"
 
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What is the same of another version, as Maven has it."""
+        return self.group, self.artifact, self.classifier, self.packaging
+
     def path(self, packaging: str = "") -> str:
         """Where it is in a repository; `packaging` for another file of it, such as its pom."""
         marked = f"-{self.classifier}" if self.classifier and not packaging else ""
@@ -114,9 +119,12 @@ class Resolver:
         self._repositories.close()
 
     def exact(self, wanted: Coordinate) -> Coordinate:
-        """The same with the version that LATEST, RELEASE or a range stands for. Errors: NotFoundError."""
+        """The same with the version that LATEST, RELEASE or a range stands for, by the name that it has now.
+
+        Errors: NotFoundError, UnreachableError.
+        """
         version = self._poms.exact(wanted.group, wanted.artifact, wanted.version)
-        return Coordinate(wanted.group, wanted.artifact, version, wanted.classifier, wanted.packaging)
+        return self._poms.relocated(replace(wanted, version=version))
 
     def resolve(self, root: Coordinate, taken: Callable[[Found], object] | None = None) -> Resolved:
         """The root and what it needs at run time; each is given to `taken` as soon as it is known.
@@ -130,7 +138,7 @@ class Resolver:
         first = Found(root, "compile", (str(root),))
         found = [first]
         level: list[tuple[Model, Found, tuple[Any, ...]]] = [(model, first, ())]
-        seen = {(root.group, root.artifact, root.classifier, root.packaging)}
+        seen = {root.key}
         if taken is not None:
             taken(first)
         while level:
@@ -144,11 +152,15 @@ class Resolver:
                     it = Coordinate(*key[:2], dependency.version, key[2], key[3])
                     needed.append((Found(it, scope, (*of.path, str(it))), (*excluded, *dependency.exclusions)))
                     self._poms.expect(it)
-                    if taken is not None:
-                        taken(needed[-1][0])
-            found += [one for one, _ in needed]
             level = []
-            for at, excluded in needed:
+            for named, excluded in needed:
+                at = self._by_its_name(named, managed)
+                if at is not named and at.coordinate.key in seen:
+                    continue
+                seen.add(at.coordinate.key)
+                found.append(at)
+                if taken is not None:
+                    taken(at)
                 try:
                     # As Maven, go on without a POM that cannot be read: the jar may do
                     level.append((self._context.model(at.coordinate, managed), at, excluded))
@@ -162,6 +174,15 @@ class Resolver:
                 ) as err:
                     notes.append(f"What {at.coordinate} needs is not known and not installed: {str(err).rstrip('.')}")
         return Resolved(root, tuple(found), tuple(notes))
+
+    def _by_its_name(self, named: Found, managed: _Managed) -> Found:
+        """The same by the name that it has now, in the version that the root manages of that."""
+        it = self._poms.relocated(named.coordinate)
+        if it == named.coordinate:
+            return named
+        if it.project != named.coordinate.project and it.key in managed:
+            it = replace(it, version=managed[it.key].version)
+        return replace(named, coordinate=it, path=(*named.path, str(it)))
 
     def fetch(self, wanted: Found, folder: Path) -> Future[Jar]:
         """Fetches an artifact into a folder, beside others, and gives its entry for a lock.
@@ -177,6 +198,11 @@ class Resolver:
         try:
             self._repositories.save(it.path(), target)
         except NotFoundError as err:
+            if len(wanted.path) == 1 and it.packaging == "jar" and self._poms.packaging(it) == "pom":
+                raise NotFoundError(
+                    f"{it} has no jar: it is a parent, or a list of versions, of others.",
+                    hint="Name the artifact that has the plugin.",
+                ) from err
             raise NotFoundError(
                 f"{it} does not exist in {self._repositories.shown}{_for(wanted.path)}.",
                 hint="Add a repository that has it to jgo's settings." if len(wanted.path) > 1 else None,
@@ -219,6 +245,8 @@ class Resolver:
             known = self._poms.versions(root.group, root.artifact)
         except NotFoundError as missing:
             return missing
+        except EnvironmentProblemError:
+            return NotFoundError(f"{err}.")  # it has no list of them that can be read
         near = _near(root.version, known)
         hint = f"Did you mean {' or '.join(near)}? " if near else ""
         hint += "" if near and near[0] == known[-1] else f"The newest is {known[-1]}."
@@ -254,6 +282,30 @@ class _Poms:
         except ElementTree.ParseError as err:
             raise ValueError(f"the POM {group}:{artifact}:{version} is not XML: {err}") from err
 
+    def relocated(self, it: Coordinate) -> Coordinate:
+        """By the name that its POM says it has now, as Maven takes it; itself where the POM cannot be read.
+
+        Errors: UnreachableError.
+        """
+        for _ in range(_MOST_MOVES):
+            try:
+                pom = self.get(it.group, it.artifact, it.version)
+            except (NotFoundError, ValueError):
+                return it  # whoever needs it reports it
+            if pom.element(_RELOCATION) is None:
+                return it
+            own = {"project.groupId": it.group, "project.artifactId": it.artifact, "project.version": it.version}
+            now = [_filled(pom.value(f"{_RELOCATION}/{key}") or "", {**pom.properties, **own}) for key in _KEYS]
+            it = replace(it, group=now[0] or it.group, artifact=now[1] or it.artifact, version=now[2] or it.version)
+        return it
+
+    def packaging(self, it: Coordinate) -> str:
+        """What its POM says that it is; empty if nothing, or where there is none."""
+        try:
+            return self.get(it.group, it.artifact, it.version).value("packaging") or ""
+        except (NotFoundError, ValueError):
+            return ""
+
     def expect(self, it: Coordinate) -> None:
         """Begin to fetch it, its parents and what they import."""
         if it.version[:1] not in "[(" and it.version not in _NEWEST and "${" not in str(it):
@@ -280,11 +332,23 @@ class _Poms:
                 data = self.repositories.read(f"{_folder(group, artifact)}/maven-metadata.xml")
             except NotFoundError as err:
                 raise NotFoundError(f"{group}:{artifact} does not exist in {self.repositories.shown}.") from err
-            names = [one.text.strip() for one in ElementTree.fromstring(data).iter("version") if one.text]
+            names = self._listed(data, f"{group}:{artifact}")
             if not names:
                 raise NotFoundError(f"{group}:{artifact} has no versions in {self.repositories.shown}.")
             found = self._versions[group, artifact] = sorted(set(names), key=cmp_to_key(compare_versions))
         return found
+
+    def _listed(self, data: bytes, project: str) -> list[str]:
+        try:
+            root = ElementTree.fromstring(data)
+            if root.tag != "metadata":
+                raise ValueError(f"it begins with <{root.tag}>")
+        except (ElementTree.ParseError, ValueError) as err:
+            raise EnvironmentProblemError(
+                f"The list of versions of {project} in {self.repositories.shown} cannot be read: {err}",
+                hint="Does a proxy or a page to log in answer in its place? An exact version needs no list.",
+            ) from err
+        return [one.text.strip() for one in root.iter("version") if one.text]
 
     def _ask(self, group: str, artifact: str, version: str, below: tuple[POM, ...]) -> Future[POM]:
         key = (group, artifact, version)
@@ -299,6 +363,9 @@ class _Poms:
 
     def _read(self, it: Coordinate, below: tuple[POM, ...]) -> POM:
         pom = POM(io.BytesIO(self.repositories.read(it.path("pom"))))  # type: ignore[arg-type]  # ElementTree takes it
+        begins = getattr(pom.tree.getroot(), "tag", "")
+        if begins != "project":  # a page to log in, say, of which nothing would be needed
+            raise ValueError(f"the POM {it.project}:{it.version} is not one: it begins with <{begins}>")
         self._look(pom, below)
         return pom
 
@@ -322,6 +389,9 @@ class _Poms:
 
 
 _KEYS: Final = ("groupId", "artifactId", "version")
+_RELOCATION: Final = "distributionManagement/relocation"
+# One that has been renamed again and again; more go in a circle
+_MOST_MOVES: Final = 10
 
 
 class _Context(MavenContext):

@@ -71,10 +71,12 @@ def install(source: str, plugin_path: Path, *, name: str | None = None, into: st
     jars with another checksum than the lock has, and for archives with links or files that would lie elsewhere.
     """
     for given in (name, into):
-        if given is not None and (given in (".", "..") or not re.fullmatch(r"[\w.+-]+", given)):
-            raise BadRequestError(f"{given} cannot be the name of a plugin's folder.", hint="Such as debezium-3.6.")
+        if given is not None and not re.fullmatch(r"\w[\w.+-]*", given):  # none is looked for in hidden folders
+            raise BadRequestError(f"{given!r} cannot be the name of a plugin's folder.", hint="Such as debezium-3.6.")
+    if re.match(r"\w+://", source):
+        raise BadRequestError(f"{source} is a URL.", hint="Download it, and install the file that came.")
     path = Path(source).expanduser()
-    if path.is_dir() or path.name.endswith((*_ARCHIVES, ".jar")):
+    if (source and path.is_dir()) or path.name.endswith((*_ARCHIVES, ".jar")):
         return _from_files(path, plugin_path, name) if into is None else _jar_into(path, _plugin(plugin_path, into))
     from kconnect.java.resolution import Coordinate  # jgo takes 0.2 s, which files do not need
 
@@ -106,7 +108,9 @@ class _MavenInstall:
 
         with Resolver(f"The jars of {self.wanted}") as resolver:
             root = resolver.exact(self.wanted)
-            if root.version != self.wanted.version:
+            if root.project != self.wanted.project:
+                self.notes.append(f"{self.wanted} is called {root} now")
+            elif root.version != self.wanted.version:
                 self.notes.append(f"{self.wanted.version} of {root.project} is {root.version}")
             is_again = not self.is_added and _locked(self.target) == root
             if not (self.is_added or is_again) and self.target.is_dir() and any(self.target.iterdir()):
@@ -141,6 +145,7 @@ class _MavenInstall:
 
         self.notes += resolver.resolve(root, take).notes
         jars = [one.result() for one in work]
+        _refuse_damaged(staged / jar.file_name for jar in jars)
         self.notes += _too_new(staged.glob("*.jar"))
         old = has.get((root.project, root.classifier))
         if self.is_added:
@@ -238,15 +243,30 @@ def _locked(target: Path) -> Coordinate | None:
 
 def _titles(target: Path) -> list[str]:
     """What was installed into a folder, first the plugin."""
-    lock = target / LOCK
-    lines = lock.read_text("utf-8").splitlines() if lock.is_file() else []
+    lines = _lock_text(target).splitlines()
     return [line.removeprefix("# ").partition(": ")[0].removeprefix("and ") for line in lines if line[:2] == "# "]
 
 
 def _lines_of(target: Path) -> list[Jar]:
-    """All that a folder's lock has."""
+    """All that a folder's lock has. Errors: EnvironmentProblemError for one that is damaged."""
+    try:
+        return read_lock(_lock_text(target))
+    except ValueError as err:
+        raise _damaged_lock(target, err) from err
+
+
+def _lock_text(target: Path) -> str:
     lock = target / LOCK
-    return read_lock(lock.read_text("utf-8")) if lock.is_file() else []
+    try:
+        return lock.read_text("utf-8") if lock.is_file() else ""
+    except ValueError as err:
+        raise _damaged_lock(target, err) from err
+
+
+def _damaged_lock(target: Path, err: ValueError) -> EnvironmentProblemError:
+    return EnvironmentProblemError(
+        f"{target / LOCK} is damaged: {err}", hint=f"Delete the folder {target}, and install the plugin again."
+    )
 
 
 def _jars_of(target: Path) -> list[Jar]:
@@ -312,14 +332,17 @@ def _from_files(path: Path, plugin_path: Path, name: str | None) -> Installed:
     if not path.exists():
         raise NotFoundError(f"{path} does not exist.")
     ends = () if path.is_dir() else (*_ARCHIVES, ".jar")
-    target = plugin_path / (name or path.name.removesuffix(next((end for end in ends if path.name.endswith(end)), "")))
+    own = path.absolute().name.removesuffix(next((end for end in ends if path.name.endswith(end)), ""))
+    target = plugin_path / (name or own)
+    if path.is_dir() and plugin_path.resolve().is_relative_to(path.resolve()):
+        raise BadRequestError(f"{path} has the folder {plugin_path} in it, and cannot be copied there.")
     if target.exists():
         raise AlreadyExistsError(f"{target} exists.", hint="Delete it first, or choose a name with --as.")
     plugin_path.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=plugin_path, prefix=".install-") as staging:
         staged = Path(staging) / "plugin"
         if path.is_dir():
-            shutil.copytree(path, staged)
+            _copy(path, staged)
         elif path.suffix == ".jar":
             staged.mkdir()
             shutil.copy(path, staged)
@@ -332,6 +355,15 @@ def _from_files(path: Path, plugin_path: Path, name: str | None) -> Installed:
         notes = tuple(_too_new(jars))
         _put(_inner(staged), target)
     return Installed(target, tuple(sorted(jar.name for jar in jars)), notes)
+
+
+def _copy(folder: Path, target: Path) -> None:
+    """Errors: EnvironmentProblemError, which names the first file that cannot be copied."""
+    try:
+        shutil.copytree(folder, target)
+    except shutil.Error as err:
+        where, _, why = err.args[0][0]
+        raise EnvironmentProblemError(f"{where} cannot be copied: {why}") from err
 
 
 def _unpack(path: Path, target: Path, shown: str) -> None:
@@ -350,7 +382,8 @@ def _unpack(path: Path, target: Path, shown: str) -> None:
                 for member in members:
                     _check(shown, member.name, is_link=not (member.isfile() or member.isdir()))
                 tar.extractall(target, members, filter="data")
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError, OSError) as err:
+    # RuntimeError: of a zip that is encrypted, or packed in a way that zipfile does not know
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, RuntimeError, OSError) as err:
         raise BadRequestError(f"{shown} cannot be read as a {kind} file: {err}") from err
 
 

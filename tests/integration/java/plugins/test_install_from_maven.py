@@ -17,10 +17,15 @@ from kconnect.errors import (
     UnreachableError,
 )
 from kconnect.java.plugins.install import LOCK, install
-from kit.maven_repository import Repository, tarred, use_repositories
+from kit.maven_repository import NO_CLASSES, Repository, tarred, use_repositories
 from kit.ports import free_port
 
 GROUP = "org.example"
+
+
+def a_jar(note: str) -> bytes:
+    """Without entries, but with a note."""
+    return NO_CLASSES[:-2] + len(note).to_bytes(2, "little") + note.encode()
 
 
 class Artifacts:
@@ -38,7 +43,7 @@ class Artifacts:
         text = f"<project>{above}{self._inner(artifact, version)}{more}<dependencies>{needed}</dependencies></project>"
         self.put(artifact, version, "pom", text.encode())
         if jar is not None:
-            self.put(artifact, version, "jar", jar or coordinate.encode())
+            self.put(artifact, version, "jar", jar or a_jar(coordinate))
 
     def put(self, artifact: str, version: str, ending: str, data: bytes) -> None:
         where = f"/org/example/{artifact}"
@@ -178,11 +183,11 @@ def test_a_jar_that_was_altered_is_reported_with_both_checksums(maven: Artifacts
     folder = install(f"{GROUP}:plugin:1", tmp_path / "p").folder
     (folder / "a-1.jar").write_bytes(b"evil")
     (folder / "plugin-1.jar").unlink()
-    was, now = (hashlib.sha256(data).hexdigest() for data in (b"evil", b"a:1"))
+    was, now = (hashlib.sha256(data).hexdigest() for data in (b"evil", a_jar("a:1")))
     assert install(f"{GROUP}:plugin:1", tmp_path / "p").notes == (
         f"a-1.jar was altered and was fetched again: SHA-256 {was} instead of {now}",
     )
-    assert (folder / "a-1.jar").read_bytes() == b"a:1"
+    assert (folder / "a-1.jar").read_bytes() == a_jar("a:1")
 
 
 MISSING = {
@@ -215,6 +220,11 @@ MISSING = {
         "org.example:lost:1 does not exist in REPOSITORY: org.example:between:1 needs it, for org.example:needy:1.",
         "Add a repository that has it to jgo's settings.",
     ),
+    "the jar of a parent": (
+        "parent:1",
+        "org.example:parent:1 has no jar: it is a parent, or a list of versions, of others.",
+        "Name the artifact that has the plugin.",
+    ),
     "the jar itself": ("jarless:1", "org.example:jarless:1 does not exist in REPOSITORY.", None),
 }
 
@@ -231,6 +241,7 @@ def test_what_does_not_exist_is_named_with_who_needs_it(maven: Artifacts, tmp_pa
     maven.add("billed:1", more=f"{managed}</dependencyManagement>")
     maven.add("needy:1", "between:1")
     maven.add("between:1", "lost:1")
+    maven.add("parent:1", more="<packaging>pom</packaging>", jar=None)
     for name in ("lost:1", "jarless:1"):
         maven.add(name, jar=None)
     wanted, said, hint = MISSING[case]
@@ -254,6 +265,81 @@ def test_a_dependency_whose_pom_cannot_be_read_is_reported_and_its_jar_installed
     assert note.startswith(
         "What org.example:a:1 needs is not known and not installed: org.example:gone:1 does not exist"
     )
+
+
+def test_an_artifact_that_has_moved_comes_by_its_name_of_now(maven: Artifacts, tmp_path: Path) -> None:
+    """As mysql:mysql-connector-java, whose last versions are only a POM that says where they are."""
+
+    def moved(name: str, more: str) -> None:
+        maven.add(
+            name, more=f"<distributionManagement><relocation>{more}</relocation></distributionManagement>", jar=None
+        )
+
+    moved("before:1", "<artifactId>between</artifactId>")
+    moved("between:1", "<artifactId>driver</artifactId><version>${project.version}.5</version>")
+    maven.add("driver:1.5", "needed:1")
+    maven.add("needed:1")
+    maven.add("plugin:1", "needed:1", "before:1", "driver:1.5")
+    assert there(install(f"{GROUP}:plugin:1", tmp_path / "p").folder) == [
+        "driver-1.5.jar",
+        "needed-1.jar",
+        "plugin-1.jar",
+    ]
+
+    done = install(f"{GROUP}:before:1", tmp_path / "q")
+    assert done.notes == ("org.example:before:1 is called org.example:driver:1.5 now",)
+    assert locked(done.folder) == ["org.example:driver:1.5", "org.example:needed:1"]
+    assert install(f"{GROUP}:before:1", tmp_path / "q").notes == done.notes, "it is there"
+    moved("circle:1", "<artifactId>circle</artifactId>")
+    with pytest.raises(NotFoundError, match=r"org\.example:circle:1 does not exist"):
+        install(f"{GROUP}:circle:1", tmp_path / "q")
+
+
+def test_a_managed_version_is_that_of_the_name_of_now(maven: Artifacts, tmp_path: Path) -> None:
+    there_now = "<relocation><artifactId>driver</artifactId></relocation>"
+    maven.add("before:1", more=f"<distributionManagement>{there_now}</distributionManagement>", jar=None)
+    maven.add("driver:2")
+    managed = f"<dependency><groupId>{GROUP}</groupId><artifactId>driver</artifactId><version>2</version></dependency>"
+    managed = f"<dependencyManagement><dependencies>{managed}</dependencies></dependencyManagement>"
+    maven.add("plugin:1", "before:1", more=managed)
+    assert there(install(f"{GROUP}:plugin:1", tmp_path / "p").folder) == ["driver-2.jar", "plugin-1.jar"]
+
+
+@pytest.mark.parametrize("page", [b"<!doctype html><p>Log in<br></p>", b"<html><body>Log in</body></html>", b""])
+def test_a_page_in_place_of_a_file_is_one_sentence(maven: Artifacts, tmp_path: Path, page: bytes) -> None:
+    """As of a proxy that wants a login, or of a server that answers 200 for whatever it lacks."""
+    maven.add("plugin:1")
+    files, where = maven.repository.files, "/org/example/plugin"
+    said = {
+        f"{where}/maven-metadata.xml": "The list of versions of org.example:plugin in the Maven repository",
+        f"{where}/1/plugin-1.pom": "The POM of org.example:plugin:1 cannot be used: ",
+        f"{where}/1/plugin-1.jar": "plugin-1.jar is not a jar, or is damaged",
+    }
+    for path, begins in said.items():
+        before, files[path] = files[path], page
+        version = "LATEST" if path.endswith("xml") else "1"
+        with pytest.raises((EnvironmentProblemError, BadRequestError)) as reported:
+            install(f"{GROUP}:plugin:{version}", tmp_path / "p")
+        assert str(reported.value).startswith(begins)
+        files[path] = before
+    files[f"{where}/maven-metadata.xml"] = page
+    with pytest.raises(NotFoundError, match=r"org\.example:plugin:2 does not exist in"):
+        install(f"{GROUP}:plugin:2", tmp_path / "p")
+    assert list((tmp_path / "p").iterdir()) == []
+
+
+def test_a_repository_that_wants_a_user_says_so(
+    maven: Artifacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maven.repository.refusal = 401
+    with pytest.raises(UnreachableError, match="it answers 401") as reported:
+        install(f"{GROUP}:plugin:1", tmp_path / "p")
+    assert reported.value.hint.startswith("It wants a user that may read: name one in ~/.netrc")
+    other = Repository()
+    use_repositories([maven.repository.url, other.url], tmp_path, monkeypatch)
+    with pytest.raises(NotFoundError, match=f"{maven.repository.url} \\(which answers 401\\), {other.url}"):
+        install(f"{GROUP}:plugin:1", tmp_path / "p")
+    other.close()
 
 
 def test_a_repository_that_is_ill_is_no_missing_artifact(

@@ -183,10 +183,43 @@ def test_a_jar_is_added_to_an_installed_plugin(tmp_path: Path) -> None:
         install(str(tmp_path / "thing.zip"), tmp_path / "p", into="thing")
 
 
-@pytest.mark.parametrize("name", ["../up", "a/b", "..", ""])
-def test_a_name_that_is_a_path_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["../up", "a/b", "..", "", ".hidden", "-x"])
+def test_a_name_that_is_a_path_or_that_no_worker_looks_for_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadRequestError, match="cannot be the name of a plugin's folder"):
         install(str(archive(tmp_path / "a.jar", "x")), tmp_path / "p", name=name)
+
+
+def test_an_encrypted_zip_is_one_sentence(tmp_path: Path) -> None:
+    made = archive(tmp_path / "x.zip", "a.jar")
+    data = bytearray(made.read_bytes())
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(header) + flags] |= 1
+    made.write_bytes(bytes(data))
+    with pytest.raises(BadRequestError, match=r"x\.zip cannot be read as a zip file: .*encrypted"):
+        install(str(made), tmp_path / "p")
+
+
+def test_a_folder_is_not_copied_into_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive(tmp_path / "a.jar", "x")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadRequestError, match="has the folder plugins in it, and cannot be copied there"):
+        install(".", Path("plugins"))
+    with pytest.raises(BadRequestError, match="is neither group:artifact:version nor"):
+        install("", Path("plugins"))
+    assert install(".", tmp_path.with_name("elsewhere")).folder == tmp_path.with_name("elsewhere") / tmp_path.name
+
+
+def test_a_url_is_no_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(BadRequestError, match=r"https://example\.com/x\.zip is a URL"):
+        install("https://example.com/x.zip", tmp_path)
+
+
+@pytest.mark.parametrize("lock", [b"# org.example:a:1: SHA-256\nplugin 12\n", b"\xff\xfe"])
+def test_a_damaged_lock_is_one_sentence(tmp_path: Path, lock: bytes) -> None:
+    folder = install(str(archive(tmp_path / "a.jar", "x")), tmp_path / "p").folder
+    (folder / "plugin.lock").write_bytes(lock)
+    with pytest.raises(EnvironmentProblemError, match=r"a/plugin\.lock is damaged: "):
+        install("org.example:a:1", tmp_path / "p")
 
 
 def test_a_jar_for_a_newer_java_is_reported(tmp_path: Path) -> None:
