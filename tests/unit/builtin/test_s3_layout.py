@@ -108,6 +108,17 @@ TIME = {"locale": "en-US", "timezone": "Europe/Berlin", "timestamp.extractor": "
             {"ts": "2026-01-01T22:59:59Z"},
             "topics/orders/dt=2026-01-01/2350/orders+3+0000000040.json",
         ),
+        (
+            {
+                "partitioner.class": f"{PARTITIONER}HourlyPartitioner",
+                **TIME,
+                "timezone": "-03:30",
+                "timestamp.extractor": "RecordField",
+                "timestamp.field": "ts",
+            },
+            {"ts": 1767310199999.0},  # as JSON has a time that was counted with a fraction
+            "topics/orders/year=2026/month=01/day=01/hour=19/orders+3+0000000040.json",
+        ),
     ],
 )
 def test_names_are_javas(settings: dict[str, str], value: Any, wanted: str) -> None:
@@ -125,6 +136,8 @@ def test_a_record_without_time_or_with_a_field_that_names_nothing_is_reported() 
     for value in (1.5, [1], date(2026, 1, 1)):
         with pytest.raises(DataError, match="Field f is"):
             path_of(field, {"f": value})
+    with pytest.raises(DataError, match="Field timestamp is '1767310199999', which is neither milliseconds nor"):
+        path_of({**daily, "timestamp.extractor": "RecordField"}, {"timestamp": "1767310199999"})
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
+from kconnect.builtin.connectors.objects.avro_codecs import add_codecs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,7 @@ class AvroObject:
         """Errors: DataError for what is no Avro, or of a type that no column has."""
         import fastavro
 
+        add_codecs()
         try:
             self._blocks = fastavro.block_reader(content)
             self._part = _AvroTypes().of(self._blocks.writer_schema)

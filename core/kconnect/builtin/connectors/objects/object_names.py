@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -14,6 +14,7 @@ from kconnect.api.columns import values_of
 from kconnect.api.plain_values import plain
 from kconnect.builtin.connectors.objects.object_formats import SUFFIXES
 from kconnect.builtin.stores.hive_paths import HIVE_NULL, folder_value
+from kconnect.builtin.types.iso_text import moment_of_iso
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _KNOWN = (
@@ -164,12 +165,18 @@ def _zoned(text: str) -> tuple[str, tzinfo]:
     return form, time_zone("object.path", text, zone)
 
 
-def time_zone(setting: str, given: str, name: str) -> ZoneInfo:
-    """The zone of this name, which is in what the setting was given. Errors: ConfigError."""
+def time_zone(setting: str, given: str, name: str) -> tzinfo:
+    """The zone of this name or offset, which is in what the setting was given. Errors: ConfigError."""
+    if offset := _OFFSET.fullmatch(name):
+        away = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+        return timezone(-away if offset[1] == "-" else away)
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as err:
         raise ConfigError.invalid(setting, given, f"Unknown time zone: {name}. For example: Europe/Berlin") from err
+
+
+_OFFSET = re.compile(r"([+-])([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
 def instant(value: Any, field: str) -> datetime | None:
@@ -183,13 +190,13 @@ def instant(value: Any, field: str) -> datetime | None:
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
     try:
         if isinstance(value, str):
-            found = datetime.fromisoformat(value)
+            found = moment_of_iso(value)
             return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=value)
     except (ValueError, OverflowError):
         pass
-    raise DataError(f"Field {field} of object.path is {value!r}, which is neither milliseconds nor a time in ISO 8601")
+    raise DataError(f"Field {field} is {value!r}, which is neither milliseconds nor a time in ISO 8601")
 
 
 def field_values(value: Any, fields: Sequence[str]) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.api import DataError, RecordBatch, Schema, SinkRecord
 from kconnect.api.columns import column_of, values_of
+from kconnect.builtin.connectors.objects.avro_codecs import add_codecs
 from kconnect.builtin.connectors.objects.object_columns import ObjectColumns
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
@@ -234,12 +235,13 @@ class _Table:
 
         out = io.BytesIO()
         codec = _AVRO_CODECS[self._compression]
+        add_codecs()
         fastavro.writer(out, avro_schema(table.schema, "Row"), table.to_pylist(maps_as_pydicts="strict"), codec=codec)
         return out.getvalue()
 
 
 _BODIES: dict[str, Any] = {"csv": _Table._csv, "parquet": _Table._parquet, "avro": _Table._avro}
-_AVRO_CODECS = {"none": "null", "gzip": "deflate", "zstd": "zstandard"}
+_AVRO_CODECS = {"none": "null", "gzip": "deflate", "zstd": "zstandard", "snappy": "snappy", "bzip2": "bzip2"}
 
 
 def _with_texts(rows: pa.Table, came: Callable[[], Sequence[Any]]) -> pa.Table:

@@ -10,8 +10,8 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from kconnect.api import ConfigDef, ConfigError, DataError, RecordBatch, Schema, SinkRecord, SinkTask, TopicPartition
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
@@ -39,6 +39,7 @@ _EXTRACTORS: Final = ("Wallclock", "Record", "RecordField")
 _EXTRACTOR_CLASS: Final = f"{_STORAGE}partitioner.TimeBasedPartitioner${{}}TimestampExtractor"
 _STORAGE_CLASS: Final = f"{_S3}storage.S3Storage"
 _CHAIN: Final = "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"
+_AVRO: Final = {"null": "none", "deflate": "gzip", "snappy": "snappy", "bzip2": "bzip2"}
 _PARQUET: Final = {"snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "none": ""}
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
 
@@ -109,7 +110,7 @@ def _table() -> ConfigDef:
         ("filename.offset.zero.pad.width", _T.INT, 10, at_least(0), _I.LOW, "Digits of the offset."),
         ("behavior.on.null.values", _T.STRING, "fail", in_("fail", "ignore"), _I.LOW, "Records without value."),
         ("json.decimal.format", _T.STRING, "BASE64", in_("BASE64", "NUMERIC"), _I.LOW, "Decimals in JSON."),
-        ("avro.codec", _T.STRING, "null", in_("null", "deflate"), _I.LOW, "Compression in Avro."),
+        ("avro.codec", _T.STRING, "null", in_(*_AVRO), _I.LOW, "Compression in Avro."),
         ("parquet.codec", _T.STRING, "snappy", in_(*_PARQUET), _I.LOW, "Compression in Parquet."),
         ("format.bytearray.extension", _T.STRING, ".bin", None, _I.LOW, "Extension of bytes."),
         ("format.bytearray.separator", _T.STRING, "\\n", in_("\\n", "\n"), _I.LOW, "What is between bytes."),
@@ -184,7 +185,7 @@ def _buckets(kind: str, config: Mapping[str, Any], delim: str) -> TimeBuckets:
     return TimeBuckets(form, length_ms, zone_of(config))
 
 
-def zone_of(config: Mapping[str, Any]) -> ZoneInfo:
+def zone_of(config: Mapping[str, Any]) -> tzinfo:
     """Errors: ConfigError."""
     return time_zone("timezone", config["timezone"], config["timezone"] or "UTC")
 
@@ -207,7 +208,7 @@ def format_of(config: Mapping[str, Any]) -> tuple[str, str]:
     """Our format and compression."""
     found = _FORMATS[config["format.class"]]
     if found == "avro":
-        return found, {"null": "none", "deflate": "gzip"}[config["avro.codec"]]
+        return found, _AVRO[config["avro.codec"]]
     if found == "parquet":
         codec = config["parquet.codec"]
         return found, "NONE" if codec == "none" else codec  # as pyarrow takes it
