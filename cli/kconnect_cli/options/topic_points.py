@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
 
+from kconnect.builtin.types.iso_text import moment_of_iso
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 
@@ -21,7 +21,7 @@ def milliseconds_of(text: str, option: str, now_s: float) -> int:
     if text.startswith("-"):
         return round((now_s - seconds_of(text[1:], option)) * 1000)
     try:
-        return round(datetime.fromisoformat(text).timestamp() * 1000)
+        return round(moment_of_iso(text).timestamp() * 1000)
     except (ValueError, OverflowError, OSError) as err:
         raise UsageProblem(
             f"{option} {text} is not a time",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api.plain_values import plain
+from kconnect.builtin.types.iso_text import clock_of_iso
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -211,7 +211,7 @@ def _clocks(column: pa.Array) -> pa.Array:
 
 
 def _clock(text: str | None) -> Any:
-    return None if text is None else datetime.time.fromisoformat(text)
+    return None if text is None else clock_of_iso(text)
 
 
 def _is_number(kind: pa.DataType) -> bool:

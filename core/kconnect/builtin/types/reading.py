@@ -11,7 +11,6 @@ import datetime
 import decimal
 import json
 import math
-import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -22,6 +21,7 @@ from kconnect.api.wording import pluralize
 from kconnect.builtin.types.column_type import Column, ColumnType
 from kconnect.builtin.types.exact_numbers import json_of, number_of
 from kconnect.builtin.types.fitting import NotFittingError, as_text, json_text, misfit
+from kconnect.builtin.types.iso_text import clock_of_iso, moment_of_iso
 from kconnect.java.compat.to_string import float_text
 
 Read = Callable[[Any], Any]
@@ -207,6 +207,7 @@ def _float_reader(kind: ColumnType) -> Read:
     is_single = kind.name == "float"
 
     def read(value: Any) -> float:
+        is_whole = False
         if type(value) is float:
             made = value
         elif isinstance(value, str) and value.strip().lower() in _NOT_FINITE:
@@ -214,14 +215,13 @@ def _float_reader(kind: ColumnType) -> Read:
         else:
             number = number_of(value, kind)
             made = float(number)
-            if not math.isfinite(made) or (isinstance(value, int) and int(made) != value):
+            is_whole = isinstance(value, int) or (isinstance(value, str) and value.strip().lstrip("+-").isdigit())
+            if not math.isfinite(made) or (is_whole and int(made) != number):
                 raise misfit(value, kind)
         if not is_single:
             return made
         single = single_precision(made)
-        if math.isfinite(made) and not math.isfinite(single):
-            raise misfit(value, kind)
-        if isinstance(value, int) and int(single) != value:
+        if (math.isfinite(made) and not math.isfinite(single)) or (is_whole and single != made):
             raise misfit(value, kind)
         return single
 
@@ -382,8 +382,6 @@ _MICROS_A_DAY: Final = 86_400_000_000
 # Microseconds in each unit that numbers may count
 _MICROS: Final = {"d": decimal.Decimal(_MICROS_A_DAY), "s": decimal.Decimal(1_000_000), "ms": decimal.Decimal(1000),
                   "us": decimal.Decimal(1), "ns": decimal.Decimal("0.001")}  # fmt: skip
-_ZONE_NAME: Final = re.compile(r"\[[\w/+-]+\]$", re.ASCII)
-_FRACTION: Final = re.compile(r"([.,]\d{6})\d+")
 
 
 def time_reader(kind: ColumnType, unit: str | None) -> Callable[[Any], Any]:
@@ -403,6 +401,8 @@ def time_reader(kind: ColumnType, unit: str | None) -> Callable[[Any], Any]:
             micros = value * whole
         else:
             micros = int((number_of(value, kind) * a_unit).to_integral_value(decimal.ROUND_FLOOR))
+            if unit == "d" and micros % whole:
+                raise misfit(value, kind, "and has a time of day")
         try:
             return make(micros, kind, cut)
         except (ValueError, OverflowError, NotFittingError) as error:
@@ -416,7 +416,7 @@ def _instant(value: Any, kind: ColumnType, cut: int) -> datetime.datetime:
     if isinstance(value, int) and not isinstance(value, bool):
         return _EPOCH + (value - value % cut) * _MICRO
     if isinstance(value, str):
-        value = _of_iso(value)
+        value = moment_of_iso(value)
     if isinstance(value, datetime.datetime):
         found = value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
         return found if cut == 1 else found.replace(microsecond=found.microsecond - found.microsecond % cut)
@@ -430,7 +430,7 @@ def _date(value: Any, kind: ColumnType, cut: int) -> datetime.date:
     if isinstance(value, int) and not isinstance(value, bool):
         return datetime.date.fromordinal(_DAY_ONE + value // _MICROS_A_DAY)
     if isinstance(value, str):
-        value = _of_iso(value)
+        value = moment_of_iso(value)
     if isinstance(value, datetime.datetime):
         if value.time() != datetime.time():
             raise misfit(value.isoformat(), kind, "and has a time of day")
@@ -447,18 +447,10 @@ def _clock(value: Any, kind: ColumnType, cut: int) -> datetime.time:
             raise misfit(value, kind)
         return (_EPOCH + (value - value % cut) * _MICRO).time()
     if isinstance(value, str):
-        value = datetime.time.fromisoformat(_FRACTION.sub(r"\1", value.strip()))
+        value = clock_of_iso(value)
     if not isinstance(value, datetime.time):
         raise misfit(value, kind)
     if value.tzinfo is not None and (away := value.utcoffset()):
         value = (datetime.datetime.combine(_EPOCH.date(), value.replace(tzinfo=None)) - away).time()
     micros = value.microsecond - value.microsecond % cut
     return datetime.time(value.hour, value.minute, value.second, micros)
-
-
-def _of_iso(text: str) -> datetime.datetime:
-    """The time of ISO 8601; with the zone's name that Java adds, and more digits than microseconds have, too."""
-    try:
-        return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return datetime.datetime.fromisoformat(_FRACTION.sub(r"\1", _ZONE_NAME.sub("", text.strip())))

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, Final
 
 from kconnect.admin.cluster.kept_change import KeptChange
@@ -24,6 +24,7 @@ from kconnect.admin.direct.history.offset_changes import topic_offsets
 from kconnect.admin.direct.offsets.changes import check_readable
 from kconnect.admin.direct.offsets.sink_targets import Chosen, ShiftBy, SinkTarget, sink_offsets_at
 from kconnect.admin.direct.offsets.source_targets import source_offsets_at
+from kconnect.builtin.types.iso_text import moment_of_iso
 from kconnect.client.offset_history import (
     MovedOffset,
     OffsetEntries,
@@ -288,7 +289,7 @@ def target_of(to: str, text: str) -> SinkTarget:
         return Edge(to)
     if to == "time":
         try:
-            at = datetime.fromisoformat(text)
+            at = moment_of_iso(text)
         except ValueError:
             raise BadRequestError(f"{text or 'Nothing'} is not a time; write it as 2026-11-22T03:00, in UTC") from None
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)

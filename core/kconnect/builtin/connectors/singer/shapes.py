@@ -11,6 +11,7 @@ from decimal import Decimal as Number
 from typing import Any
 
 from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp
+from kconnect.builtin.types.iso_text import clock_of_iso, moment_of_iso
 from kconnect.builtin.types.seen import NOTHING, SEVERAL, Kind, Seen, see
 from kconnect.builtin.types.seen_schemas import schema_of_seen
 
@@ -334,7 +335,7 @@ def _string(value: Any) -> str:
 
 
 def _timestamp(value: Any) -> datetime:
-    found: datetime = _iso(value, datetime.fromisoformat, "a time in ISO 8601")
+    found: datetime = _iso(value, moment_of_iso, "a time in ISO 8601")
     if found.tzinfo is None:
         return found.replace(tzinfo=UTC)
     try:
@@ -345,14 +346,14 @@ def _timestamp(value: Any) -> datetime:
 
 def _date(value: Any) -> date:
     """A date, also with a time that is midnight: another time of day would be lost."""
-    found: datetime = _iso(value, datetime.fromisoformat, "a date in ISO 8601")
+    found: datetime = _iso(value, moment_of_iso, "a date in ISO 8601")
     if found.time() != time():
         raise DataError(f"{shown(value)} has a time of day, and a date has none")
     return found.date()
 
 
 def _time(value: Any) -> time:
-    found: time = _iso(value, time.fromisoformat, "a time of day in ISO 8601")
+    found: time = _iso(value, clock_of_iso, "a time of day in ISO 8601")
     if found.tzinfo is not None and found.utcoffset():
         raise DataError(f"{shown(value)} has a zone, and a time of day is in UTC")
     return found.replace(tzinfo=None)

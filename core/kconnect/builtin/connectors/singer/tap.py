@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +28,7 @@ from kconnect.api import ConnectError, DataError, SchemaBuilder, SourceRecord, S
 from kconnect.builtin.connectors.singer import guard
 from kconnect.builtin.connectors.singer.shapes import StructShape, json_text, stream_shape
 from kconnect.builtin.types.exact_numbers import exact_json
+from kconnect.builtin.types.iso_text import moment_of_iso
 
 log = logging.getLogger(__name__)
 
@@ -332,7 +333,7 @@ def _extracted_ms(text: Any) -> int | None:
     if not isinstance(text, str):
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        moment = moment_of_iso(text)
     except ValueError:
         return None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

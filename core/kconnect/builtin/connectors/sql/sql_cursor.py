@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
+from kconnect.builtin.types.iso_text import moment_of_iso
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,7 +158,7 @@ def offset_columns(
 
 def moment_of(value: Any, zone: datetime.tzinfo) -> int:
     """Microseconds since 1970 of a time from the database: datetime, ISO text. Without a zone it is in `zone`."""
-    found = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+    found = moment_of_iso(value) if isinstance(value, str) else value
     if found.tzinfo is None:
         found = found.replace(tzinfo=zone)
     micros: int = (found - _EPOCH) // _MICROSECOND

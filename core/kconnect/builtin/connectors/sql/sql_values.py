@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kconnect.api import Decimal
+from kconnect.builtin.types.iso_text import clock_of_iso, moment_of_iso
 
 WHOLE = ("int8", "int16", "int32", "int64")
 
@@ -167,7 +168,7 @@ def _text(value: Any) -> str:
 
 def _date(value: Any) -> datetime.date:
     if isinstance(value, str):
-        found = datetime.datetime.fromisoformat(value)
+        found = moment_of_iso(value)
         if found.time() != datetime.time() or found.tzinfo is not None:
             raise ValueError(f"{value} is more than a date")
         return found.date()
@@ -181,7 +182,7 @@ def _time(value: Any) -> datetime.time:
         if not datetime.timedelta() <= value < _DAY:
             raise ValueError(f"{value} is not a time of day")
         return (_EPOCH + value).time()
-    found = datetime.time.fromisoformat(value) if isinstance(value, str) else value
+    found = clock_of_iso(value) if isinstance(value, str) else value
     if found.tzinfo is not None:
         raise ValueError(f"{value} has a zone")
     clock: datetime.time = found
@@ -197,7 +198,7 @@ def _moment(value: Any) -> datetime.datetime:
         return _EPOCH + datetime.timedelta(milliseconds=round((value - _JULIAN_1970) * _MS_A_DAY))
     if isinstance(value, int):
         return _EPOCH + datetime.timedelta(milliseconds=value)
-    found: datetime.datetime = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+    found: datetime.datetime = moment_of_iso(value) if isinstance(value, str) else value
     return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
@@ -207,7 +208,7 @@ def utc_of(value: Any, zone: datetime.tzinfo) -> datetime.datetime:
     Milliseconds since 1970 say it, and what has a zone of its own; a Julian day is of the wall's clock, as in Java.
     """
     local = _moment(value)
-    if type(value) is int or (isinstance(value, str) and datetime.datetime.fromisoformat(value).tzinfo is not None):
+    if type(value) is int or (isinstance(value, str) and moment_of_iso(value).tzinfo is not None):
         return local.replace(tzinfo=datetime.UTC)
     return local.replace(tzinfo=zone).astimezone(datetime.UTC)
 
