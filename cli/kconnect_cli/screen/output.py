@@ -61,6 +61,7 @@ def fitted(text: str, stream: TextIO | None = None) -> str:
     stream = stream or sys.stdout
     if not stream.isatty():
         return text
+    text = harmless(text)
     import os
 
     given = os.environ.get("COLUMNS", "")
@@ -68,6 +69,15 @@ def fitted(text: str, stream: TextIO | None = None) -> str:
     if not width:  # the terminal does not say
         return text
     return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
+
+
+# All but ends of lines, tabs and colours: names and messages come from others, and a terminal obeys what is in them
+_CONTROL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+
+
+def harmless(text: str) -> str:
+    """Text whose control characters are shown as their numbers, and not obeyed."""
+    return text if text.isprintable() else _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
@@ -270,4 +280,4 @@ def _coloured(text: str, overflow: Literal["fold", "ellipsis"]) -> Text:
 
 
 def _one_line(cell: str) -> str:
-    return cell.replace("\n", " ")
+    return harmless(cell).replace("\n", " ").replace("\t", " ")

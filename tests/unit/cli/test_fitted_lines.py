@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from kconnect_cli.screen.output import fitted
+from kconnect_cli.screen.output import fitted, plain_table
 
 
 class Terminal(io.StringIO):
@@ -28,3 +28,11 @@ def test_a_line_goes_on_below_its_margin_also_where_it_is_painted(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "10")
     assert fitted(line, Terminal()) == shown
+
+
+def test_a_terminal_is_shown_what_names_and_messages_of_others_would_have_it_do() -> None:
+    """Such as to clear itself, or to put a command into the clipboard. Colours are ours."""
+    assert fitted("\x1b[31mbad:\x1b[0m \x1b]52;c;cm0=\x07\r\x9b2J\tend", Terminal()) == (
+        "\x1b[31mbad:\x1b[0m \\x1b]52;c;cm0=\\x07\\x0d\\x9b2J\tend"
+    )
+    assert plain_table(["NAME"], [["a\x1b[2J\nb"]]) == "NAME\na\\x1b[2J b\n"

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Protocol
 
+from kconnect.api.config_parse import java_trim
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, TargetState, TaskId, offsets_from_json, offsets_to_json
 from kconnect.runtime.herder.decisions.etags import config_etag, offsets_etag
@@ -91,7 +92,7 @@ def create_connector(call: Call[_Changed]) -> Answer:
         raise BadRequestError('"name" must be a text')
     if "config" not in body:
         raise BadRequestError(f'"config" is missing in the body; expected {_CREATE}')
-    name = (name or "").strip()
+    name = java_trim(name or "")
     config = _named(without_nulls(as_texts(body["config"])), name)
     call.require(CREATES, config["name"])
     call.require_config(config, config["name"], lambda: _groups(call.herder))

@@ -53,6 +53,8 @@ def test_create_appends_the_name_trims_it_and_gives_the_location(rest, herder):
     assert answer.headers["location"] == "http://worker:8083/connectors/n%201"
     assert list(answer.json) == ["name", "config", "tasks", "type"]
     assert list(answer.json["config"].items())[-1] == ("name", "n 1")
+    # as Java's String.trim, so that no name begins with what a terminal obeys
+    assert rest.ask("POST", "/connectors", {"name": "\x1b[2J", "config": file_source()}).json["name"] == "[2J"
 
 
 def test_numbers_and_booleans_become_the_text_the_caller_wrote(rest):
