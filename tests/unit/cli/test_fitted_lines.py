@@ -30,8 +30,11 @@ def test_a_line_goes_on_below_its_margin_also_where_it_is_painted(
     assert fitted(line, Terminal()) == shown
 
 
-def test_a_terminal_is_shown_what_names_and_messages_of_others_would_have_it_do() -> None:
+def test_a_terminal_is_shown_what_names_and_messages_of_others_would_have_it_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Such as to clear itself, or to put a command into the clipboard. Colours are ours."""
+    monkeypatch.setenv("COLUMNS", "80")
     assert fitted("\x1b[31mbad:\x1b[0m \x1b]52;c;cm0=\x07\r\x9b2J\tend", Terminal()) == (
         "\x1b[31mbad:\x1b[0m \\x1b]52;c;cm0=\\x07\\x0d\\x9b2J\tend"
     )
