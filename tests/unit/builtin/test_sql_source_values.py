@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConnectError
+from kconnect.builtin.connectors.sql.sql_values import decimal_of
 from kit.sqlite_source import BOTH, IDS, add, change, nothing_more, source_of, values_of
 
 
@@ -215,3 +216,22 @@ def test_numbers_of_a_column_without_type_keep_every_digit(file: Path) -> None:
     with source_of(file, **IDS, table_whitelist="odd", batch_max_rows="1") as source:
         found = [values_of(record)[1] for record in source.poll(5)]
     assert found == [3, 0.5, float(2**53), str(2**53 + 1), "2.5"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        (0.1 + 0.2, "0.30"),
+        (sum([0.1] * 1000), "100.00"),
+        (99999999999.99, "99999999999.99"),
+        (99999999999.999, None),
+        (1000000.000005, None),
+        ("0.375", None),
+    ],
+)
+def test_of_a_decimal_only_what_sums_of_doubles_add_is_left_out(stored: Any, wanted: str | None) -> None:
+    if wanted is not None:
+        assert str(decimal_of(stored, 2, False)) == wanted
+        return
+    with pytest.raises(ValueError, match="has more than 2 digits behind the point"):
+        decimal_of(stored, 2, False)

@@ -196,7 +196,8 @@ def filled(template: str, values: Mapping[str, Any], *, is_form: bool = False) -
 
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _TIME: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:([T ])(\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?\s?(Z|[+-]\d\d(?::?\d\d)?)?)?",
+    r"(\d{4}-\d\d-\d\d)(?:([T ])(\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?"
+    r"(\s?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?:\[[\w/+-]+\])?)?)?",  # Java adds the name of a zone
     re.ASCII | re.IGNORECASE,
 )
 _HTTP_DATE: Final = re.compile(r"[A-Z][a-z]{2}, \d\d? [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (?:GMT|[+-]\d{4})")
@@ -275,7 +276,8 @@ def _since(moment: datetime) -> Decimal:
 
 
 def _zone(text: str | None) -> timezone:
-    if text is None or text.upper() == "Z":
+    text = (text or "Z").strip().partition("[")[0]
+    if text.isalpha():
         return UTC
     minutes = int(text[1:3]) * 60 + (int(text[-2:]) if len(text) > 3 else 0)
     return timezone(timedelta(minutes=minutes if text[0] == "+" else -minutes))

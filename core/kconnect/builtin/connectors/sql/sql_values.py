@@ -21,7 +21,8 @@ from kconnect.builtin.types.iso_text import clock_of_iso, moment_of_iso
 WHOLE = ("int8", "int16", "int32", "int64")
 
 _EXACT = decimal.Context(prec=100_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-_NOISE = decimal.Decimal("1e-9")  # of a sum of doubles, as SQLite keeps its decimals
+# Of a sum of doubles, as SQLite keeps its decimals: of its size, and how many digits behind those that it should have
+_NOISE, _NOISE_DIGITS = decimal.Decimal("1e-12"), 3
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - SQLite's numbers have no zone either
 _DAY = datetime.timedelta(days=1)
 _JULIAN_1970 = 2_440_587.5
@@ -54,7 +55,8 @@ def decimal_of(value: Any, scale: int, is_bytes: bool) -> Any:
     """A number with just that scale; as bytes where Arrow's decimals are too narrow."""
     number = _number(value)
     exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=_EXACT)
-    is_noise = isinstance(value, float) and abs(exact - number) <= abs(number) * _NOISE
+    least = min(abs(number) * _NOISE, decimal.Decimal(1).scaleb(-scale - _NOISE_DIGITS))
+    is_noise = isinstance(value, float) and abs(exact - number) <= least
     if exact != number and not is_noise:
         raise ValueError(f"{number} has more than {scale} digits behind the point")
     return Decimal.from_logical(Decimal.schema(scale), exact) if is_bytes else exact
