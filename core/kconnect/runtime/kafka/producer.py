@@ -84,6 +84,7 @@ class RecordProducer:
         self._serving = threading.Lock()
         # What the client died of; set once. It says so to one thread that polls, and to no other
         self._fatal: ConnectError | None = None
+        self._refused_id: KafkaError | None = None
         self._is_abandoned = False
         self._is_closed = False
 
@@ -115,6 +116,7 @@ class RecordProducer:
                 delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), RefusedRecord(""))
             return True
         self._topic = records.topic
+        self._raise_if_dead()
         self._hasten()
         is_plain = records.timestamps is None and records.headers is None
         start, total = 0, len(records.values)
@@ -143,6 +145,7 @@ class RecordProducer:
             delivery.fail(KafkaError(KafkaError._UNKNOWN_TOPIC), RefusedRecord(""))
             return True
         self._topic = record.topic
+        self._raise_if_dead()
         self._hasten()
         unit = delivery if isinstance(delivery, Delivery) else delivery.unit
         key, value = record.key, record.value
@@ -244,7 +247,9 @@ class RecordProducer:
             if is_ours:
                 take(timeout_s)
         except KafkaException as error:
-            raise self._died_of(error.args[0]) from error
+            self._refused_id = error.args[0] if _is_refused_id(error.args[0]) else None
+            if self._refused_id is None or self._topic:
+                raise self._died_of(error.args[0]) from error
         finally:
             if is_ours:
                 self._serving.release()
@@ -256,12 +261,14 @@ class RecordProducer:
         return self._fatal
 
     def _raise_if_dead(self) -> None:
+        if self._refused_id is not None and self._topic:  # refused before the first record, which names the right
+            self._died_of(self._refused_id)
         if self._fatal is not None:
             raise self._fatal.with_traceback(None)  # not with the stack of another thread
 
     def _broken_by(self, error: KafkaError) -> ConnectError:
-        if error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-            # Brokers give an id to who may write to some topic; it is made for the first record, so that one is known
+        if _is_refused_id(error):
+            # Brokers give an id to who may write to some topic
             needs, client = [Right("WRITE", "topic", self._topic)], self._log.client
             hint = f"Grant it: {client.grant(needs)}"
             return ConnectError(f"The producer gets no id: {client.lacks(needs)}.", hint=hint)
@@ -421,6 +428,10 @@ def _longest(values: Sequence[bytes | None]) -> int:
     if isinstance(values, ByteColumn):
         return values.longest
     return max((len(value) for value in values if value), default=0)
+
+
+def _is_refused_id(error: KafkaError) -> bool:
+    return error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _partition_number(partition: int | None, topic: str) -> int:

@@ -51,6 +51,18 @@ def test_a_client_that_gets_no_id_names_the_right_to_write_to_its_topic(is_bulk:
         producer.close()
 
 
+def test_a_client_that_gets_no_id_before_its_first_record_names_the_topic_of_that(played: PlayedBroker) -> None:
+    """A client asks for its id half a second after it was made, which is before a slow source has its first record."""
+    played.refuse(INIT_PRODUCER_ID, *[KafkaError.CLUSTER_AUTHORIZATION_FAILED] * 20)
+    producer = RecordProducer(settings(played, **{"enable.idempotence": True}), "orders-0")
+    try:
+        for _ in range(15):
+            producer.serve(0.1)
+        assert str(raised_by(Units(producer).send)).endswith("lacks WRITE on topic orders.")
+    finally:
+        producer.close()
+
+
 class Units:
     """Sends units, and keeps how they ended; what is refused is passed over, as with errors.tolerance=all."""
 
