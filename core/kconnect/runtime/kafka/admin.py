@@ -164,10 +164,15 @@ class KafkaAdmin:
 
     # --- topics ---
 
-    def describe_topics(self, names: Collection[str], timeout_s: float) -> dict[str, TopicInfo]:
-        """The named topics that exist, without their configs. Does not make the broker create any."""
+    def describe_topics(
+        self, names: Collection[str], timeout_s: float, *, right: str = "DESCRIBE"
+    ) -> dict[str, TopicInfo]:
+        """The named topics that exist, without their configs. Does not make the broker create any.
+
+        `right`: what the caller needs on them, which includes DESCRIBE: the one to grant where they may not be seen.
+        """
         found = {}
-        for name, topic in self._described(names, timeout_s).items():
+        for name, topic in self._described(names, timeout_s, right).items():
             found[name] = TopicInfo(
                 name,
                 len(topic.partitions),
@@ -187,14 +192,16 @@ class KafkaAdmin:
             {each.id: tuple(node.id for node in each.isr) for each in found.partitions},
         )
 
-    def _described(self, names: Collection[str], timeout_s: float) -> dict[str, Any]:  # the client's own descriptions
+    def _described(  # the client's own descriptions
+        self, names: Collection[str], timeout_s: float, right: str = "DESCRIBE"
+    ) -> dict[str, Any]:
         found = {}
         with self._client.asking() as client:
             futures = client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
             for name, future in futures.items():
                 try:
                     doing = f"Topic {name!r} cannot be described"
-                    found[name] = self._result(future, doing, timeout_s, Right("DESCRIBE", "topic", name))
+                    found[name] = self._result(future, doing, timeout_s, Right(right, "topic", name))
                 except NotFoundError:
                     continue
         return found

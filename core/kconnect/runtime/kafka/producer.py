@@ -262,7 +262,7 @@ class RecordProducer:
 
     def _raise_if_dead(self) -> None:
         if self._refused_id is not None and self._topic:  # refused before the first record, which names the right
-            self._died_of(self._refused_id)
+            raise self._died_of(self._refused_id).with_traceback(None) from KafkaException(self._refused_id)
         if self._fatal is not None:
             raise self._fatal.with_traceback(None)  # not with the stack of another thread
 

@@ -226,7 +226,7 @@ def ensure_topic(admin: KafkaAdmin, settings: DeadLetterSettings, is_stopping: C
     deadline = time.monotonic() + _ADMIN_S
     while True:
         try:
-            if settings.topic in admin.describe_topics([settings.topic], _ASK_S):
+            if settings.topic in admin.describe_topics([settings.topic], _ASK_S, right="WRITE"):
                 return
             log.warning("Topic %s doesn't exist. Will attempt to create topic.", settings.topic)
             admin.create_topic(TopicInfo(settings.topic, 1, settings.replication_factor), _ASK_S)

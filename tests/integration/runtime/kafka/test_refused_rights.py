@@ -85,6 +85,8 @@ def test_a_source_names_the_topic_that_it_may_not_create_and_write_and_the_lines
         grant(broker, error)
         eventually(lambda: done(lambda: admin.create_topic(new, 10)), WITHIN_S, "it may be created")
         assert "DESCRIBE_CONFIGS" in str(denied(lambda: admin.topic_configs(topic, 10)))
+        hidden = denied(lambda: admin.describe_topics([topic], 10, right="WRITE"))
+        assert f": User:{USER} lacks WRITE on topic {topic}." in str(hidden)
     clients, _ = producer_config({**worker, **own}, {}, client_id="p")
     error = denied(lambda: write(clients, topic))
     assert f": User:{USER} lacks WRITE on topic {topic}." in str(error)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, FencedError
 from kconnect.runtime.kafka import (
@@ -58,7 +58,10 @@ def test_a_client_that_gets_no_id_before_its_first_record_names_the_topic_of_tha
     try:
         for _ in range(15):
             producer.serve(0.1)
-        assert str(raised_by(Units(producer).send)).endswith("lacks WRITE on topic orders.")
+        died = raised_by(Units(producer).send)
+        assert str(died).endswith("lacks WRITE on topic orders.")
+        assert died is not None
+        assert isinstance(died.__cause__, KafkaException), "what decides about restarts looks at it"
     finally:
         producer.close()
 

@@ -168,7 +168,7 @@ class Topics:
         self.created: list[TopicInfo] = []
         self.create_fails: Exception | None = None
 
-    def describe_topics(self, names: list[str], timeout_s: float) -> dict[str, Any]:
+    def describe_topics(self, names: list[str], timeout_s: float, *, right: str) -> dict[str, Any]:
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
