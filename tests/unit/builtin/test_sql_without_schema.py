@@ -56,6 +56,24 @@ def test_decimals_dates_and_times_come_out_as_connects_logical_types() -> None:
     assert value.get("day") == datetime.date(2026, 1, 2)
 
 
+def test_whole_numbers_of_json_are_days_and_lengths() -> None:
+    query = "SELECT date_from_unix_date(d) AS day, date_add(date_from_unix_date(d), n) AS next, lpad(t, n, '0') AS t"
+    _, value = made(f"{query} FROM records", {"d": 20419, "n": 3, "t": "7"})
+    assert [value.get("day"), value.get("next")] == [datetime.date(2025, 11, 27), datetime.date(2025, 11, 30)]
+    assert value.get("t") == "007"
+    for call in ("date_from_unix_date(n)", "date_add('2025-11-27', n)", "add_months('2025-11-27', n)", "lpad(t, n)"):
+        with pytest.raises(DataError, match="n is of type DOUBLE, and a whole number is needed"):
+            made(f"SELECT {call} AS x FROM records", {"n": 1.5, "t": "7"})
+    with pytest.raises(DataError, match=r"destination type INT32$"):  # no name of a column that only the engine has
+        made("SELECT date_from_unix_date(d) AS day FROM records", {"d": 10**12})
+
+
+@pytest.mark.parametrize("text", ["INTERVAL 1 DAY + at", "INTERVAL 1 DAY", "coalesce(at, INTERVAL 1 DAY)"])
+def test_an_interval_that_is_added_to_nothing_is_refused_before_a_record_comes(text: str) -> None:
+    with pytest.raises(ConfigError, match="INTERVAL '1' DAY cannot be used here"):
+        made(f"SELECT {text} AS x FROM records", {"at": None})
+
+
 def test_lists_of_values_that_have_nothing_in_common_come_out_as_texts() -> None:
     schema, value = made("SELECT CAST(n AS DECIMAL(3,1)) AS d, l FROM records", {"n": 1, "l": [[1], 5, {"a": None}]})
     assert schema is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,8 +82,14 @@ class Engine:
 
 
 def _first_line(err: duckdb.Error) -> str:
-    """Errors that our own macros raise need no word before them: `[DIVIDE_BY_ZERO] Division by zero`."""
-    return str(err).strip().split("\n", 1)[0].removeprefix("Invalid Input Error: ")
+    """Errors that our own macros raise need no word before them: `[DIVIDE_BY_ZERO] Division by zero`.
+
+    Nor has the name of a column behind them a meaning to others: it is our own, c0.
+    """
+    return _OUR_COLUMN.sub("", str(err).strip().split("\n", 1)[0].removeprefix("Invalid Input Error: "))
+
+
+_OUR_COLUMN: Final = re.compile(r" when casting from source column c\d+$")
 
 
 # Letters that become several in capitals, as Java's and Python's tables have them

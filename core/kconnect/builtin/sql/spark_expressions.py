@@ -138,8 +138,13 @@ _REASONS: Final = {
 
 def _operands(node: exp.Expression) -> list[exp.Expression]:
     """The expressions below a node; not the types, units and names that belong to it."""
-    skipped = (exp.DataType, exp.Var, exp.Identifier, exp.Interval)
-    return [child for child in node.iter_expressions() if not isinstance(child, skipped)]
+    skipped = (exp.DataType, exp.Var, exp.Identifier)
+    interval = node.expression if type(node) in _ARITHMETIC else None
+    return [
+        child
+        for child in node.iter_expressions()
+        if not isinstance(child, skipped) and not (child is interval and isinstance(child, exp.Interval))
+    ]
 
 
 @dataclass(frozen=True, slots=True)

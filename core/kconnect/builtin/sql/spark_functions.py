@@ -208,11 +208,22 @@ def _dates(template: str) -> Make:
 
 
 def _days_added(sign: str) -> Make:
-    return lambda terms: f"CAST({_date_of(terms[0])} {sign} CAST({terms[1].sql} AS INTEGER) AS DATE)"
+    return lambda terms: f"CAST({_date_of(terms[0])} {sign} {_integer(terms[1])} AS DATE)"
+
+
+def _integer(term: Term) -> str:
+    """A whole number, of 64 bits as JSON's too. Errors: DataError for a fraction, which DuckDB would round."""
+    if term.type in ("DOUBLE", "FLOAT") or term.type.startswith("DECIMAL"):
+        raise DataError(f"{term.node.sql(dialect='spark')} is of type {term.type}, and a whole number is needed")
+    return f"CAST({term.sql} AS INTEGER)"
+
+
+def _day_of_number(terms: Sequence[Term]) -> str:
+    return f"CAST(DATE '1970-01-01' + {_integer(terms[0])} AS DATE)"
 
 
 def _months_added(terms: Sequence[Term]) -> str:
-    return f"CAST({_date_of(terms[0])} + to_months(CAST({terms[1].sql} AS INTEGER)) AS DATE)"
+    return f"CAST({_date_of(terms[0])} + to_months({_integer(terms[1])}) AS DATE)"
 
 
 def _to_date(terms: Sequence[Term]) -> str:
@@ -321,11 +332,11 @@ def _try_divide(terms: Sequence[Term]) -> str:
     return f"CASE WHEN {terms[1].sql} <> 0 THEN {terms[0].sql} / {terms[1].sql} END"
 
 
-def _with_last(name: str, default: str) -> Function:
-    """A function of three arguments, of which the last may be left out."""
+def _with_last(name: str, default: str, second: Callable[[Term], str] = lambda term: term.sql) -> Function:
+    """A function of three arguments, of which the last may be left out. `second`: DuckDB's text for that one."""
 
     def make(terms: Sequence[Term]) -> str:
-        given = [term.sql for term in terms]
+        given = [terms[0].sql, second(terms[1]), *(term.sql for term in terms[2:])]
         return f"{name}({', '.join(given if len(given) == 3 else [*given, default])})"
 
     return Function(make, 2, 3)
@@ -393,8 +404,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "split": _as("string_split_regex({0}, {1})", count=2, a1=_text_with_content),
     "regexp_extract": Function(_regexp_extract, 2, 3, {1: _text, 2: _number}),
     "regexp_replace": Function(_regexp_replace, 3, 3, {1: _text, 2: _replacement}),
-    "lpad": _with_last("lpad", "' '"),
-    "rpad": _with_last("rpad", "' '"),
+    "lpad": _with_last("lpad", "' '", _integer),
+    "rpad": _with_last("rpad", "' '", _integer),
     "btrim": _as("trim({0})"),
     "replace": _with_last("replace", "''"),
     "sha2": _as("sha256({0})", count=2, a1=lambda node: "" if node.name == "256" else "must be 256"),
@@ -454,7 +465,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "date_format": Function(_date_format, 2, 2, {1: _date_pattern}),
     "unix_timestamp": _as("(epoch_us({0}) // 1000000)"),
     "unix_seconds": _as("spark_seconds({0})"),
-    "date_from_unix_date": _as("CAST(DATE '1970-01-01' + {0} AS DATE)"),
+    "date_from_unix_date": Function(_day_of_number, 1, 1),
     "timestamp_millis": _as("make_timestamp(CAST({0} AS BIGINT) * 1000)"),
     "timestamp_seconds": _as("make_timestamp(CAST({0} AS BIGINT) * 1000000)"),
 }
