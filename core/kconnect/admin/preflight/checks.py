@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from kconnect.admin.preflight.brokers import ClientIdentity, broker_probes, client_identities, only_with_brokers
-from kconnect.admin.preflight.cluster import clock_probe, cluster_probes
+from kconnect.admin.preflight.cluster import clock_probe, cluster_probes, sink_group_probes
 from kconnect.admin.preflight.machine import listening_probes, machine_probes
 from kconnect.admin.preflight.probe import Probe, run
 from kconnect.admin.preflight.results import Result, Verdict, settled
@@ -62,9 +62,8 @@ def _probes(start: WorkerStart, connectors: Sequence[ConnectorFile]) -> Sequence
     cluster = [clock_probe(own)]
     if isinstance(start.config, DistributedConfig):
         cluster = [*topic_probes(start.config, own), *cluster_probes(start.config, own), *cluster]
-    brokers, others = only_with_brokers(
-        broker_probes(identities), [*cluster, *connector_probes(start, connectors, identities)]
-    )
+    of_connectors = [*connector_probes(start, connectors, identities), *sink_group_probes(connectors, identities)]
+    brokers, others = only_with_brokers(broker_probes(identities), [*cluster, *of_connectors])
     return [
         *brokers,
         *others,

@@ -7,7 +7,7 @@ Source: clients/src/main/resources/common/message/*.json (Kafka 4.3).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -18,6 +18,7 @@ from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.errors import ConnectError, DataError
 from kconnect.logs.wording import pluralize
 from kconnect.model import TopicPartition
+from kconnect.runtime.config import ConnectorFile
 from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.config.rights import Client, Right, transaction_rights
 from kconnect.runtime.config.worker_config import DistributedConfig
@@ -29,6 +30,7 @@ from kconnect.runtime.herder.group.frames import KafkaRequest
 from kconnect.runtime.herder.group.group_requests import ask_any
 from kconnect.runtime.herder.group.security import Access, access
 from kconnect.runtime.herder.group.wire import Reader, Writer
+from kconnect.runtime.herder.offsets.offsets_admin import consumer_group_of
 from kconnect.runtime.kafka.admin import KafkaAdmin
 from kconnect.runtime.storage.config_clients import leader_transactional_id
 
@@ -84,6 +86,35 @@ def clock_result(reported: QuorumTime, began_ms: float, ended_ms: float, clients
     return result(verdict, message, "Synchronize the clocks (chrony, systemd-timesyncd).")
 
 
+def sink_group_probes(files: Sequence[ConnectorFile], identities: Sequence[ClientIdentity]) -> list[Probe]:
+    """Whether sinks may join their consumer groups; those with security of their own are somebody else to brokers."""
+    groups = {
+        file.name: consumer_group_of(file.name, file.config)
+        for file in files
+        if not {"topics", "topics.regex"}.isdisjoint(file.config) and not file.has_own_security
+    }
+    identity = next((one for one in identities if "consumer" in one.names), None)
+    if not groups or identity is None:
+        return []
+    return [Probe("sink group", "groups of sinks", partial(_sink_groups, groups, identity), identity.title)]
+
+
+def _sink_groups(groups: Mapping[str, str], identity: ClientIdentity, within_s: float) -> Iterator[Result]:
+    deadline = time.monotonic() + within_s * 0.9
+    way = access(identity.java, "connect-check")
+    for connector, group in groups.items():
+        while (facts := _group_facts(way, group, deadline)) is None:
+            time.sleep(_PAUSE_S)
+        verdict, message, hint = Verdict.OK, f"connector {connector} may join it", None
+        if _is_denied(facts):
+            needs = [Right("READ", "group", group)]
+            verdict, message = Verdict.FAILED, f"connector {connector} cannot join it: {way.who.lacks(needs)}"
+            hint = f"Grant it: {way.who.grant(needs)}"
+        yield Result(
+            check="sink group", verdict=verdict, where=group, message=message, hint=hint, clients=identity.title
+        )
+
+
 def _group(config: DistributedConfig, identity: ClientIdentity, within_s: float) -> Iterator[Result]:
     deadline = time.monotonic() + within_s * 0.6
     way = access(identity.java, "connect-check")
@@ -118,7 +149,7 @@ def group_result(group: str, facts: GroupAnswer, end: int | None, clients: str, 
     def result(verdict: Verdict, message: str, hint: str | None = None) -> Result:
         return Result(check="group", verdict=verdict, where=group, message=message, hint=hint, clients=clients)
 
-    if facts.error == _DENIED_GROUP or (facts.operations is not None and "READ" not in facts.operations):
+    if _is_denied(facts):
         needs = [Right("READ", "group", group)]
         return result(Verdict.FAILED, f"cannot be joined: {who.lacks(needs)}", f"Grant it: {who.grant(needs)}")
     if facts.error:
@@ -142,6 +173,10 @@ def group_result(group: str, facts: GroupAnswer, end: int | None, clients: str, 
             Verdict.FAILED, f"{message}; this one ends at {end}", "Give each Connect cluster a group.id of its own."
         )
     return result(Verdict.OK, f"the worker will join {pluralize(len(urls), 'worker')}: {', '.join(urls)}")
+
+
+def _is_denied(facts: GroupAnswer) -> bool:
+    return facts.error == _DENIED_GROUP or (facts.operations is not None and "READ" not in facts.operations)
 
 
 def _workers(facts: GroupAnswer) -> tuple[list[str], int]:

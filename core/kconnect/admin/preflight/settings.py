@@ -196,7 +196,7 @@ def needed_topics(file: ConnectorFile) -> Iterator[Need]:
     Connectors with overrides of security are left out: they have a principal of their own.
     """
     config = file.config
-    if any(".override.s" in key for key in config):  # ssl, sasl, security
+    if file.has_own_security:
         return
     for topic in (part.strip() for part in config.get("topics", "").split(",")):
         if topic:

@@ -44,6 +44,11 @@ class ConnectorFile:
     config: Mapping[str, str] = field(repr=False)  # may hold secrets
     initial_state: TargetState | None = None
 
+    @property
+    def has_own_security(self) -> bool:
+        """Whether its clients may be somebody else to the brokers than the worker's are."""
+        return any(".override.s" in key for key in self.config)  # ssl, sasl, security
+
 
 def load_folder(folder: str | Path) -> list[ConnectorFile]:
     """All connectors in a folder, by file name; other and hidden files are ignored.

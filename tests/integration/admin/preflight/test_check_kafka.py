@@ -194,6 +194,9 @@ def test_connector_files_and_their_topics_are_tried_with_the_clients_that_use_th
     assert reported(results, "topic", "checked-secret") == [
         (Verdict.FAILED, f"connector out reads it, and {ME} lacks READ on topic checked-secret")
     ]
+    assert reported(results, "sink group", "connect-out") == [
+        (Verdict.FAILED, f"connector out cannot join it: {ME} lacks READ on group connect-out")
+    ]
     assert reported(results, "plugin path") == [(Verdict.WARNING, "is not a folder, and is skipped")]
 
 
