@@ -11,7 +11,9 @@ import pytest
 from kconnect.api import ConfigError, DataError
 from kconnect.builtin.connectors.objects.confluent_layout import next_schedule_s
 from kconnect.builtin.connectors.objects.joda import joda_format
+from kconnect.builtin.connectors.objects.object_config import object_store
 from kconnect.builtin.connectors.objects.s3_sink import S3_CONFIG, S3SinkConnector, names_of, store_of
+from kconnect.builtin.stores.file_store import FsspecStore
 
 PARTITIONER = "io.confluent.connect.storage.partitioner."
 BASE = {
@@ -159,6 +161,7 @@ def test_schedules_are_counted_from_midnight(now: str, interval_ms: int, wanted:
         ({"format.class": "x.Y"}, "format.class", "String must be one of"),
         ({"store.kafka.keys": "true"}, "store.kafka.keys", "is not supported"),
         ({"s3.proxy.url": "http://p"}, "s3.proxy.url", "is not supported"),
+        ({"s3.sse.key": "k"}, "s3.sse.key", "is not supported"),
         ({"s3.credentials.provider.class": "x.Y"}, "s3.credentials.provider.class", "aws.access.key.id"),
         ({"timestamp.extractor": "x.Y"}, "timestamp.extractor", "There are Wallclock, Record, RecordField"),
         ({"partitioner.class": f"{PARTITIONER}FieldPartitioner"}, "partition.field.name", "needs it"),
@@ -182,6 +185,15 @@ def test_what_is_not_there_is_refused_by_name(settings: dict[str, str], key: str
     errors = {value.name: value.error_messages for value in found.config_values if value.error_messages}
     assert list(errors) == [key]
     assert reported in errors[key][0]
+
+
+def test_a_bucket_is_in_the_name_of_the_host_where_it_shall_not_be_in_the_path() -> None:
+    settings = {"store.url": "http://x", "s3.path.style.access.enabled": "false"}
+    store = object_store(*store_of(S3_CONFIG.parse({**BASE, **settings})))
+    assert isinstance(store, FsspecStore)
+    config = store._files.config_kwargs
+    assert config.pop("s3") == {"addressing_style": "virtual"}
+    assert set(config) == {"connect_timeout", "read_timeout", "retries"}  # those of each store of S3
 
 
 def test_the_store_gets_javas_settings() -> None:

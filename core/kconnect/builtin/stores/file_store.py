@@ -380,7 +380,7 @@ def file_store(url: str, options: Mapping[str, str], settings: StoreSettings) ->
     except ImportError as err:
         raise ConfigError("fsspec is not installed", hint="pip install 'kconnect[objects]'") from err
     try:
-        given = {**_defaults(protocol), **typed_options(options, settings)}
+        given = _with_defaults(protocol, typed_options(options, settings))
         files, path = fsspec.core.url_to_fs(url, skip_instance_cache=True, **given)
     except ImportError as err:
         extra = _EXTRAS.get(protocol)
@@ -443,12 +443,14 @@ def _umask() -> int:
     return 0o022
 
 
-def _defaults(protocol: str) -> dict[str, Any]:
-    """Deadlines for stores whose own are minutes; nothing is listed from a cache."""
+def _with_defaults(protocol: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Deadlines for stores whose own are minutes, each unless it is given; nothing is listed from a cache."""
     if protocol not in _EXTRAS:
-        return {}
+        return given
     limits = {"connect_timeout": _S3_CONNECT_S, "read_timeout": _S3_READ_S, "retries": {"max_attempts": _S3_ATTEMPTS}}
-    return {"config_kwargs": limits, "use_listings_cache": False}
+    own = given.get("config_kwargs", {})
+    config = {**limits, **own} if isinstance(own, dict) else own
+    return {"use_listings_cache": False, **given, "config_kwargs": config}
 
 
 def _typed(name: str, text: str, settings: StoreSettings) -> Any:

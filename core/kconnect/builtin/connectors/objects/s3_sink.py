@@ -66,6 +66,7 @@ _REFUSED: Final = (
     ("s3.wan.mode", _T.BOOLEAN, False),
     ("s3.proxy.url", _T.STRING, ""),
     ("s3.sse.customer.key", _T.PASSWORD, None),
+    ("s3.sse.key", _T.PASSWORD, None),  # its name before 5.0
     ("s3.object.tagging", _T.BOOLEAN, False),
     ("store.kafka.keys", _T.BOOLEAN, False),
     ("store.kafka.headers", _T.BOOLEAN, False),
@@ -230,6 +231,8 @@ def store_of(config: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     options: dict[str, str] = {}
     if config["store.url"]:
         options["endpoint_url"] = config["store.url"]
+        if not config["s3.path.style.access.enabled"]:
+            options["config_kwargs"] = json.dumps({"s3": {"addressing_style": "virtual"}})
     for name, setting in (("key", "aws.access.key.id"), ("secret", "aws.secret.access.key")):
         if config[setting] is not None and config[setting].value:
             options[name] = config[setting].value
