@@ -33,6 +33,8 @@ _MOST_PATH_BYTES: Final = 73
 # The exit code of -XX:+ExitOnOutOfMemoryError, which is anybody's: then standard output says so, too
 _OUT_OF_MEMORY: Final = 3
 _MOST_OUTPUT_BYTES: Final = 1 << 16
+# What Ending.java writes of a plugin that calls System.exit
+_EXIT: Final = "exit"
 
 
 class OwnJvm:
@@ -150,6 +152,8 @@ class OwnJvm:
         """What is known of an end that was not our doing."""
         if code == -signal.SIGKILL:
             return ": by somebody, or by the kernel when memory ran out"
+        with contextlib.suppress(OSError):
+            return f", as {(self._folder / _EXIT).read_text('utf-8', 'replace')}"
         reported = re.search(r"java\.lang\.OutOfMemoryError: (.*)", self._output() if code == _OUT_OF_MEMORY else "")
         if reported is None:
             return ""

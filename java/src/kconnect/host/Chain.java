@@ -162,7 +162,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
                     session.meter().attach(made, tags, given.get("tags"));
                 }
                 return made;
-            } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
+            } catch (Throwable e) {
                 throw new StartFailure(given.get("class").asText(), method, Json.text(given.get("place")), e);
             }
         }

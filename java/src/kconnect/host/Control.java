@@ -131,7 +131,7 @@ final class Control {
         return new PrintStream(new Lines(name), true, StandardCharsets.UTF_8);
     }
 
-    private final class Lines extends OutputStream {
+    private static final class Lines extends OutputStream {
         private final String name;
         private final ByteArrayOutputStream line = new ByteArrayOutputStream();
 
@@ -145,7 +145,7 @@ final class Control {
                 line.write(next);
                 return;
             }
-            Log.printed(Control.this, name, line.toString(StandardCharsets.UTF_8));
+            Log.printed(name, line.toString(StandardCharsets.UTF_8));
             line.reset();
         }
     }

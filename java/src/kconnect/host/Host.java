@@ -3,6 +3,7 @@ package kconnect.host;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.security.MessageDigest;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -36,8 +37,14 @@ final class Host {
         Swap.letKafkaSee(folders);
         beans = new Beans(this, Json.list(start.path("mbeans")));
         token = start.get("token").asText().getBytes(StandardCharsets.UTF_8);
-        // A plugin that ends the JVM may have said why
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> controls.values().forEach(Control::drain), "kconnect-last-events"));
+        Path folder = Path.of(start.get("socket").asText()).getParent();
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> end(folder), "kconnect-last-events"));
+    }
+
+    /** A plugin that ends the JVM may have said why. */
+    private void end(Path folder) {
+        Ending.note(folder, controls.values().stream().flatMap(each -> each.sessions().values().stream()).toList());
+        controls.values().forEach(Control::drain);
     }
 
     Folders folders() {

@@ -15,7 +15,7 @@ public final class Log {
     /** What stands between the line that logs and this. */
     private static final List<String> LOGGERS = List.of("kconnect.host.Log", "kconnect.host.HostLogger", "kconnect.host.Control",
             "org.slf4j.", "org.apache.log4j.", "org.apache.logging.", "org.apache.commons.logging.", "org.jboss.logging.",
-            "java.util.logging.", "java.io.", "java.lang.");
+            "java.util.logging.", "java.io.", "java.lang.", "sun.nio.cs.");
     private static final StackWalker WALKER = StackWalker.getInstance();
 
     private Log() {}
@@ -92,8 +92,8 @@ public final class Log {
         to.tell(placed(event));
     }
 
-    /** What a plugin printed. */
-    static void printed(Control to, String stream, String line) {
-        to.tell(placed(Json.map("e", "log", "logger", "kconnect.java." + stream, "level", 20, "message", line)));
+    /** What a plugin printed, whose it is by the thread that ended the line. */
+    static void printed(String stream, String line) {
+        write("kconnect.java." + stream, 20, line, null);
     }
 }

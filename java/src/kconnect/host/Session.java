@@ -104,6 +104,11 @@ final class Session {
         return host.owner();
     }
 
+    /** The connector or task that it is of, as people name it. */
+    String who() {
+        return task != null ? task.toString() : connector != null ? connector : "a plugin of the worker";
+    }
+
     /** The task whose plugin this serves; null if it serves none. */
     ConnectorTaskId task() {
         return task;

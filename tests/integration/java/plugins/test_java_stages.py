@@ -197,7 +197,10 @@ def test_whatever_java_throws_becomes_a_status_that_can_be_sent_and_is_read_at_o
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        ("exit", "ended (exit code 7)"),
+        (
+            "exit",
+            "ended (exit code 7, as a plugin of the worker called System.exit at kit.TestPlugins$Misbehaves.",
+        ),
         ("crash", "SIGSEGV"),
         ("memory", "out of memory (Java heap space): raise kconnect.java.heap"),
     ],
@@ -299,7 +302,7 @@ def test_settings_of_a_java_plugin_are_checked_by_its_own_table(registry: Plugin
     (does, *_) = table.validate({"does": "dance"})
     assert does.error_messages == [
         "Invalid value dance for configuration does: String must be one of: "
-        "throw, retry, exit, crash, memory, sleep, missing, mute, half, long, checked"
+        "throw, retry, exit, crash, memory, sleep, missing, mute, half, long, checked, error at start, checked at start"
     ]
     connector = registry.connector_class("TestPlugins$Numbers")()
     assert connector.version() == "1.2.3"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import resource
 import shutil
@@ -26,7 +27,7 @@ from kconnect.java.plugins.index import JavaIndex
 from kconnect.java.plugins.java_error import JavaHostDiedError
 from kconnect.java.plugins.sink_task import JavaSinkTask, RawRun
 from kconnect.java.plugins.source_task import JavaSourceTask
-from kconnect.logs.log_context import log_context
+from kconnect.logs.log_context import current_place, log_context
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.fetched import FetchedBatch, FetchedRecord
@@ -157,6 +158,37 @@ def test_what_a_task_says_before_it_ends_the_jvm_is_heard(
         ends.put("flood 2000", "say goodbye", "exit")
     eventually(lambda: "goodbye" in said(caplog), 10, "the last line is there")
     assert len(said(caplog)) == 2001
+
+
+def test_what_a_task_prints_is_its_line_from_where_it_prints(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    places: list[tuple[str | None, int | None]] = []
+
+    class Placed(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            places.append(current_place())
+
+    logger = logging.getLogger("kconnect.java.stdout")
+    logger.addHandler(placed := Placed())
+    try:
+        with sinks(host, folder, "prints") as (prints,):
+            prints.put("print hello")
+            eventually(lambda: places, 10, "the line is there")
+    finally:
+        logger.removeHandler(placed)
+    (line,) = (one for one in caplog.records if one.name == logger.name)
+    assert (line.getMessage(), line.pathname, places) == ("hello", "Careless.java", [("prints", 0)])
+
+
+def test_who_ends_the_jvm_is_named(host: HostProcess, folder: str) -> None:
+    with sinks(host, folder, "ends", "other") as (ends, other):
+        for sink in (ends, other):
+            with pytest.raises(JavaHostDiedError) as died:
+                sink.put("exit")
+            assert "(exit code 7, as ends-0 called System.exit at kit.Careless$Sink.obey(Careless.java:" in str(
+                died.value
+            )
 
 
 def test_a_jvm_whose_control_connection_is_gone_is_killed_and_its_tasks_are_reported(

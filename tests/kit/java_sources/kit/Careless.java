@@ -52,6 +52,7 @@ public final class Careless {
         private void obey(SinkRecord record, String what, String rest) {
             switch (what) {
                 case "say": LOG.info(rest); break;
+                case "print": System.out.println(rest); break;
                 case "interrupt": Thread.currentThread().interrupt(); break;
                 case "flood": interrupted(() -> flood(Integer.parseInt(rest))); break;
                 case "exit": System.exit(7); break;

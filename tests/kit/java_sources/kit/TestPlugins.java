@@ -125,6 +125,8 @@ public class TestPlugins {
         @Override
         public void configure(Map<String, ?> configs) {
             does = String.valueOf(configs.get("does"));
+            if (does.equals("error at start")) throw new AssertionError("not so");
+            if (does.equals("checked at start")) throw Misbehaves.<RuntimeException>undeclared(new java.io.IOException("undeclared"));
             left = Integer.parseInt(String.valueOf(configs.get("times") == null ? "1000000" : configs.get("times")));
         }
 
@@ -132,7 +134,8 @@ public class TestPlugins {
         public ConfigDef config() {
             return new ConfigDef()
                     .define("does", ConfigDef.Type.STRING, ConfigDef.NO_DEFAULT_VALUE,
-                            ConfigDef.ValidString.in("throw", "retry", "exit", "crash", "memory", "sleep", "missing", "mute", "half", "long", "checked"),
+                            ConfigDef.ValidString.in("throw", "retry", "exit", "crash", "memory", "sleep", "missing", "mute", "half", "long", "checked",
+                                    "error at start", "checked at start"),
                             ConfigDef.Importance.HIGH, "What it does.")
                     .define("times", ConfigDef.Type.INT, null, ConfigDef.Importance.LOW, "How often.");
         }

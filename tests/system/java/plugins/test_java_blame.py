@@ -21,15 +21,14 @@ pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.spark]
 
 _STRING = "org.apache.kafka.connect.storage.StringConverter"
 _OFF = {"errors.restart.max": "0"}
-_BAD_START = {"transforms": "m", "transforms.m.type": "kit.TestPlugins$Misbehaves", "transforms.m.does": "throw",
-              "transforms.m.times": " 5 "}  # fmt: skip
-_AT_START = (
-    "TestPlugins$Misbehaves.configure() of transforms.m raised JavaPluginError: "
-    'NumberFormatException: For input string: " 5 ".'
-)
+_BAD = {"transforms": "m", "transforms.m.type": "kit.TestPlugins$Misbehaves", "transforms.m.does": "throw"}
+_AT_START: dict[str, tuple[Mapping[str, str], str]] = {
+    "exception": ({"transforms.m.times": " 5 "}, 'NumberFormatException: For input string: " 5 "'),
+    "error": ({"transforms.m.does": "error at start"}, "AssertionError: not so"),
+    "checked": ({"transforms.m.does": "checked at start"}, "IOException: undeclared"),
+}
 _ODD = {"transforms": "i", "transforms.i.type": "kit.TestPlugins$Identity", "transforms.i.predicate": "ends",
         "predicates": "ends", "predicates.ends.type": "kit.TestPlugins$Ends", "predicates.ends.end": "x"}  # fmt: skip
-_BAD = {"transforms": "m", "transforms.m.type": "kit.TestPlugins$Misbehaves", "transforms.m.does": "throw"}
 # A step of Python makes the chain a mixed one; no record comes to it
 _PYTHON = {"transforms.z.type": "SqlTransform", "transforms.z.query": "SELECT a FROM records"}
 
@@ -62,14 +61,17 @@ def sink(broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path, text
     }
 
 
+@pytest.mark.parametrize("case", _AT_START)
 def test_a_step_that_cannot_start_is_blamed_and_not_the_task(
-    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path, case: str
 ) -> None:
+    more, thrown = _AT_START[case]
+    said = f"TestPlugins$Misbehaves.configure() of transforms.m raised JavaPluginError: {thrown}."
     source = {"connector.class": "kit.TestPlugins$Numbers", "topic": topic_for(request, "-numbers")}
     for config in (source, sink(broker, request, tmp_path, "good")):
-        trace = failed(worker, "bad-start", **config, **_BAD_START)
-        assert trace.startswith(f"Task bad-start-0 failed: {_AT_START}"), trace[:500]
-        assert root_cause(trace).startswith(_AT_START)
+        trace = failed(worker, "bad-start", **{**config, **_BAD, **more})
+        assert trace.startswith(f"Task bad-start-0 failed: {said}"), trace[:500]
+        assert root_cause(trace).startswith(said)
         assert ".start() raised" not in trace
         assert "at kit.TestPlugins$Misbehaves.configure(TestPlugins.java:" in trace
 

@@ -295,7 +295,7 @@ def test_what_hangs_is_named_and_given_up_and_the_others_in_its_jvm_run_on(
     ("does", "said", "only_its_own"),
     [
         ("heap", "ended (exit code 3, as it ran out of memory (Java heap space): raise kconnect.java.heap)", False),
-        ("exit", "ended (exit code 3)", False),  # somebody's, not that of memory
+        ("exit", "ended (exit code 3, as ends-exit-0 called System.exit at kit.Faulty.in(", False),
         ("direct", "OutOfMemoryError: Cannot reserve 16777216 bytes of direct buffer memory", True),
     ],
 )
