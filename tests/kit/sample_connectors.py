@@ -152,6 +152,9 @@ class SamplePlugins:
     def abandon(self, connector: str, task: int | None) -> None:
         """None of these is in Java."""
 
+    def java_stack(self, connector: str, task: int | None) -> None:
+        """Nothing of it is in Java."""
+
     def describe(self, *, asks_java: bool = True) -> list[PluginDescription]:
         return [
             PluginDescription("kit.SampleSource", "source", "4.3.0"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import FrameSummary
+from typing import Final, TypeAlias
 
 # Frames that lead to a plugin call: ours, and those between them
 _OURS = frozenset(Path(__file__).parents[1] / "runtime" / room for room in ("pipeline", "herder"))
@@ -15,6 +18,11 @@ _CALLERS = Path(__file__).parents[1] / "builtin" / "connectors" / "python", Path
 # Of Java itself: libraries, with and without the name of their module
 _JAVAS = ("java.", "jdk.", "sun.")
 _BETWEEN = frozenset({"threading.py", "contextlib.py"})
+# Java answers within a millisecond, unless it is frozen
+_ANSWERED_S: Final = 0.1
+
+JavaStack: TypeAlias = Callable[[], list[str] | None]
+"""Where a plugin was in Java when this was asked before, innermost call first; None where it has nothing there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,16 @@ def place_of_thread(ident: int | None) -> ThreadPlace | None:
     inner = next((index for index, each in enumerate(frames) if not _leads_to_the_call(each)), 0)
     called = frames[inner:]
     return ThreadPlace(_line(_of_author(called)), "".join(traceback.format_list(called)))
+
+
+def place_of_call(ident: int | None, java_stack: JavaStack) -> ThreadPlace | None:
+    """The same of a thread that calls a plugin: in Java, if it waits for that. Takes a moment then."""
+    place = place_of_thread(ident)
+    if place is None or java_stack() is None:
+        return place
+    threading.Event().wait(_ANSWERED_S)
+    frames = java_stack()
+    return place_in_java(frames) if frames else place
 
 
 def _calls_users_code(frame: FrameSummary) -> bool:

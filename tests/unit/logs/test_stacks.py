@@ -10,7 +10,7 @@ import pytest
 
 from kconnect.api import SinkRecord
 from kconnect.builtin.connectors.python.python_sink import PythonSinkTask
-from kconnect.logs.stacks import place_of_thread
+from kconnect.logs.stacks import place_of_call, place_of_thread
 from kit.waiting import eventually
 
 AUTHORS = """\
@@ -52,3 +52,22 @@ def test_a_python_sink_that_hangs_names_the_line_of_the_users_function(authors: 
     assert place is not None
     assert place.line == f"{authors}:11 in deeper: gate.wait(60)  # where it hangs"
     assert "python_sink.py" in place.stack, "the whole way is in the stack"
+
+
+def test_a_thread_that_waits_for_java_is_where_java_is_now() -> None:
+    """Java is asked first, and gives what it found when it is asked again."""
+    asked: list[int] = []
+
+    def java_stack() -> list[str]:
+        asked.append(1)
+        return ["java.base/java.lang.Thread.sleep(Native Method)", "odd.Odd.act(Odd.java:62)"] if len(asked) > 1 else []
+
+    here = threading.get_ident()
+    place = place_of_call(here, java_stack)
+    assert place is not None
+    assert place.line == "odd.Odd.act(Odd.java:62)"
+    for nothing in ([], None):
+        other = place_of_call(here, lambda nothing=nothing: nothing)
+        assert other is not None
+        assert ".java" not in other.line
+    assert place_of_call(0, java_stack) is None

@@ -219,8 +219,8 @@ class JavaPlugins:
         """Let go of the Java plugins of a task that did not stop in time, or of a connector. Never blocks."""
         self._host.abandon(connector, task)
 
-    def stack(self, connector: str, task: int) -> list[str] | None:
-        """Where a task was in Java when this was asked before, innermost call first; None for one that is not there."""
+    def stack(self, connector: str, task: int | None) -> list[str] | None:
+        """Works as HostJvm.stack."""
         return self._host.stack(connector, task)
 
     @property

@@ -195,7 +195,7 @@ class HostProcess:
         for jvm in self._running():
             jvm.abandon((connector, task))
 
-    def stack(self, connector: str, task: int) -> list[str] | None:
+    def stack(self, connector: str, task: int | None) -> list[str] | None:
         """Works as HostJvm.stack."""
         stacks = (jvm.stack((connector, task)) for jvm in self._running())
         return next((stack for stack in stacks if stack is not None), None)

@@ -102,10 +102,11 @@ class TaskHost:
         deadline = self._clock.monotonic() + timeout_s
         left = [task for task in tasks if not task.join(deadline - self._clock.monotonic())]
         for task in left:
+            where = task.where()  # before its plugins in Java are let go
             task.cancel()
             with log_context(task.id.connector, task.id.task):
                 message = "Task %s did not stop within %.1f s (task.shutdown.graceful.timeout.ms) and was abandoned: %s"
-                log.warning(message, task.id, timeout_s, task.where())
+                log.warning(message, task.id, timeout_s, where)
         with self._lock:
             self._stopping = [task for task in self._stopping if task not in tasks]
             self._left = [task for task in {*self._left, *left} if not task.join(0)]

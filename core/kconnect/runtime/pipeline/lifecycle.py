@@ -17,7 +17,7 @@ from kconnect.errors import ConnectError
 from kconnect.logs import redaction
 from kconnect.logs.log_context import set_log_context
 from kconnect.logs.redaction import redact
-from kconnect.logs.stacks import place_in_java, place_of_thread
+from kconnect.logs.stacks import JavaStack, place_in_java, place_of_call, place_of_thread
 from kconnect.logs.traces import trace_with_cause, what_failed
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.runtime.config.variables import plain_names, secret_values
@@ -222,9 +222,7 @@ _ENDED = frozenset({RunState.FAILED, RunState.STOPPED})
 class TaskWatch:
     """Threads: one at a time, never the task's own, which may be blocked."""
 
-    def __init__(
-        self, control: TaskControl, thread: threading.Thread, java_stack: Callable[[], list[str] | None]
-    ) -> None:
+    def __init__(self, control: TaskControl, thread: threading.Thread, java_stack: JavaStack) -> None:
         """`java_stack`: as PluginRegistry.java_stack, of this task."""
         self._control = control
         self._thread = thread
@@ -249,7 +247,7 @@ class TaskWatch:
 
     def where(self) -> str:
         """Where the task's thread is, as a sentence for logging when a wait for it is given up."""
-        call, place = self._control.health.call, place_of_thread(self._thread.ident)
+        call, place = self._control.health.call, place_of_call(self._thread.ident, self._java_stack)
         if place is None:
             return "its thread has since ended"
         if call is None:

@@ -137,10 +137,10 @@ class PluginRegistry:
         if self._java is not None:
             self._java.abandon(connector, task)
 
-    def java_stack(self, connector: str, task: int) -> list[str] | None:
-        """Where a task was in Java when this was asked before, innermost call first: empty at first. Never blocks.
+    def java_stack(self, connector: str, task: int | None) -> list[str] | None:
+        """Where a task, or a connector (no task), was in Java when this was asked before, innermost call first.
 
-        None for a task that has nothing in Java.
+        Empty at first; None where it has nothing in Java. Never blocks.
         """
         return None if self._java is None else self._java.stack(connector, task)
 

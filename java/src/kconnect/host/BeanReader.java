@@ -8,10 +8,10 @@ import java.util.Set;
 import javax.management.Attribute;
 import javax.management.InstanceNotFoundException;
 import javax.management.JMException;
+import javax.management.JMRuntimeException;
 import javax.management.MBeanAttributeInfo;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
-import javax.management.RuntimeMBeanException;
 import javax.management.openmbean.CompositeData;
 import javax.management.openmbean.TabularData;
 
@@ -76,7 +76,7 @@ final class BeanReader {
 
     private void tell(String what, Throwable thrown) {
         Throwable cause = thrown;
-        while (cause.getCause() != null && (cause instanceof JMException || cause instanceof RuntimeMBeanException)) {
+        while (cause.getCause() != null && (cause instanceof JMException || cause instanceof JMRuntimeException)) {
             cause = cause.getCause();
         }
         if (failing.add(what)) say("cannot be read: " + what + " throws " + cause, thrown);

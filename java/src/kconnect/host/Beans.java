@@ -31,6 +31,8 @@ import javax.management.ObjectName;
  */
 final class Beans {
     private static final long EVERY_MS = 2000;
+    /** Longer where reading them takes long, as of ten thousand: a tenth of the time at most. */
+    private static final long PAUSE_TIMES = 9;
     private static final long DEADLINE_MS = 1000;
     /** So many that hang at once make us stop asking those that were not asked before: each keeps a thread. */
     private static final int MOST_HANGING = 16;
@@ -129,8 +131,9 @@ final class Beans {
         Map<Session, List<Object>> reported = Map.of();
         do {
             try {
+                long began = System.nanoTime();
                 reported = tell(reported);
-                Thread.sleep(EVERY_MS);
+                Thread.sleep(Math.max(EVERY_MS, PAUSE_TIMES * (System.nanoTime() - began) / 1_000_000));
             } catch (InterruptedException e) {
                 continue; // by a plugin: nobody else knows this thread
             } catch (Throwable e) {

@@ -286,6 +286,7 @@ def test_what_hangs_is_named_and_given_up_and_the_others_in_its_jvm_run_on(
                 eventually(is_named, 20, "it is stuck")
         given_up = f"Task {name}-0 did not stop within 1.0 s (task.shutdown.graceful.timeout.ms) and was abandoned"
         worker.await_log(given_up)
+        assert "at kit.Faulty.hang(Faulty.java:" in worker.log_text().partition(given_up)[2].partition("\n")[0]
         grows(broker, other)
         assert task(client, bystander).state is RunState.RUNNING
         assert jvms(worker)[0].pid == before.pid

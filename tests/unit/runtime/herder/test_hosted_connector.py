@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext
 
 import pytest
 
@@ -129,9 +129,10 @@ def test_a_connector_that_hangs_is_let_go_of_when_it_is_given_up(place: str, end
         lambda state, trace=None, version=None: None,
         PluginTimes(call_s=0.01 if place == "start" else 10, stop_s=0.01 if place == "stop" else 10),
         plugin.is_let_go.set,
+        lambda: ["odd.Odd.act(Odd.java:62)"],
     )
     connector = HostedConnector(parts, lambda: Resolved({}))
-    with suppress(TimedOutError):
+    with pytest.raises(TimedOutError, match=r"it is at odd\.Odd\.act") if place == "start" else nullcontext():
         connector.transition_to(TargetState.STARTED)
     assert not plugin.is_let_go.is_set()
     if end == "stopped":

@@ -158,6 +158,7 @@ class ConnectorHost:
             partial(self._status.set_connector, name),
             self._parts.times,
             partial(self._parts.plugins.abandon, name, None),
+            partial(self._parts.plugins.java_stack, name, None),
         )
         self._status.expect_connector(name)
         hosted = self._hosted[name] = HostedConnector(parts, lambda: self.resolved(entry, is_starting=True))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.logs.redaction import redact
+from kconnect.logs.stacks import JavaStack
 from kconnect.model import RunState, TargetState
 from kconnect.runtime.config.variables import Resolved
 from kconnect.runtime.herder.connectors.runner import ConnectorRunner, trace_of
@@ -58,6 +59,8 @@ class ConnectorParts:
     times: PluginTimes
     let_go: Callable[[], object] = lambda: None
     """Gives up what the instance has in Java, where a call hangs: the thread that waits for it comes back."""
+    java_stack: JavaStack = lambda: None
+    """Works as PluginRegistry.java_stack, of this connector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class HostedConnector:
         self._parts = parts
         self._resolve = resolve
         self._resolved = Resolved({})
-        self._runner = ConnectorRunner(parts.name)
+        self._runner = ConnectorRunner(parts.name, parts.java_stack)
         self._connector: Connector | None = None
         self._must_stop = False
         self._lock = threading.Lock()
@@ -243,7 +246,7 @@ class HostedConnector:
     def _discard_instance(self) -> None:
         """Use a new instance and thread for the next start: this one is broken or hangs."""
         self._close_runner(0)
-        self._runner = ConnectorRunner(self._parts.name)
+        self._runner = ConnectorRunner(self._parts.name, self._parts.java_stack)
         self._connector = None
 
     def _close_runner(self, timeout_s: float) -> None:

@@ -40,6 +40,10 @@ class ConnectorPlugins(Protocol):
         """Let go of the Java plugins of a connector (no task) that hangs. Never blocks."""
         ...
 
+    def java_stack(self, connector: str, task: int | None) -> list[str] | None:
+        """Where it was in Java when this was asked before; None where it has nothing there. Never blocks."""
+        ...
+
     def java_ports(self) -> tuple[int, ...]:
         """On which JVMs of Java's plugins listen in this process."""
         ...

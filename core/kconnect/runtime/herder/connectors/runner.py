@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.logs.log_context import set_log_context
-from kconnect.logs.stacks import ThreadPlace, place_of_thread
+from kconnect.logs.stacks import JavaStack, ThreadPlace, place_of_call
 from kconnect.logs.traces import trace_with_cause
 
 log = logging.getLogger(__name__)
@@ -35,8 +35,10 @@ class ConnectorRunner:
     Source: WorkerConnector (Kafka 4.3), whose thread does the same.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, java_stack: JavaStack = lambda: None) -> None:
+        """`java_stack`: as PluginRegistry.java_stack, of this connector."""
         self._name = name
+        self._java_stack = java_stack
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -70,7 +72,7 @@ class ConnectorRunner:
             with self._lock:
                 self._overdue = (what, future)
             future.cancel()
-            place = place_of_thread(self._thread.ident)
+            place = place_of_call(self._thread.ident, self._java_stack)
             raise HeldUpError(what, timeout_s, place) from None
 
     def close(self, timeout_s: float) -> bool:
@@ -84,7 +86,7 @@ class ConnectorRunner:
             return True
         thread.join(timeout_s)
         if thread.is_alive():
-            place = place_of_thread(thread.ident)
+            place = place_of_call(thread.ident, self._java_stack)
             where, stack = (place.line, place.stack) if place is not None else ("its end", "")
             message = "Connector %s was abandoned: a call of its plugin does not return, it is at %s\n%s"
             log.warning(message, self._name, where, stack.rstrip())
