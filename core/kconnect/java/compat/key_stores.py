@@ -92,7 +92,8 @@ def trust_store(settings: Mapping[str, str], prefix: str = "") -> tuple[bytes, .
     else:
         return None
     if not anchors:
-        raise ConfigError(f"{prefix}ssl.truststore.* holds no certificate that could be trusted.")
+        where = f"location={settings['ssl.truststore.location']}" if "ssl.truststore.location" in settings else "*"
+        raise ConfigError(f"{prefix}ssl.truststore.{where} holds no certificate that could be trusted.")
     return anchors
 
 
@@ -139,12 +140,12 @@ def _read_pem(data: bytes, password: str | None, source: _Source) -> KeyStore:
     try:
         certificates = load_pem_x509_certificates(data) if b"BEGIN CERTIFICATE" in data else []
         key = _pem_key(data, password)
+        if key is not None:
+            return _with_chain(key, certificates, source)  # looks at public keys, which may be damaged too
     except (ValueError, TypeError) as err:
         why = f"; {source.key_password} may be wrong or missing" if b"PRIVATE KEY" in data else ""
         raise ConfigError(f"{source.setting}: {source.text} is not readable PEM{why}.") from err
-    if key is None:
-        return KeyStore(None, (), tuple(_pem(certificate) for certificate in certificates))
-    return _with_chain(key, certificates, source)
+    return KeyStore(None, (), tuple(_pem(certificate) for certificate in certificates))
 
 
 def _pem_key(data: bytes, password: str | None) -> PrivateKeyTypes | None:

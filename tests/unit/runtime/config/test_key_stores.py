@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
+
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from kconnect.errors import ConfigError
 from kconnect.java.compat.key_stores import key_store, trust_store
@@ -108,3 +111,22 @@ def test_a_locked_pem_key_needs_its_password_and_a_foreign_certificate_is_refuse
     mixed.write_bytes(authority.sign("a").key_pem() + authority.sign("b").certificate_pem)
     with pytest.raises(ConfigError, match=r"no certificate in .*mixed\.pem belongs to the private key"):
         store(mixed)
+
+
+def test_a_certificate_whose_key_is_damaged_is_a_file_that_cannot_be_read(tmp_path, authority):
+    """It parses, and fails when its public key is looked at: a point that is on no curve."""
+    own = authority.sign("localhost")
+    der = own.certificate.public_bytes(Encoding.DER)
+    point = own.key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    damaged = der.replace(point, point[:-1] + bytes([point[-1] ^ 1]))
+    file = tmp_path / "own.pem"
+    file.write_bytes(own.key_pem() + ssl.DER_cert_to_PEM_cert(damaged).encode())
+    with pytest.raises(ConfigError, match=f"location: {file} is not readable PEM"):
+        key_store({"ssl.keystore.location": str(file)})
+
+
+def test_a_trust_store_without_a_certificate_is_named_with_its_file(tmp_path):
+    file = tmp_path / "ca.pem"
+    file.write_text("-----BEGIN")
+    with pytest.raises(ConfigError, match=f"ssl.truststore.location={file} holds no certificate"):
+        trust_store({"ssl.truststore.location": str(file)})
