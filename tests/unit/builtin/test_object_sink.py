@@ -215,6 +215,17 @@ def test_a_contract_keeps_members_of_structs_and_of_elements(
     assert rows == [first, *(row for row in both if row["id"] in kept)]
 
 
+def test_a_value_that_is_left_out_takes_none_of_other_rows_with_it(tmp_path: Path) -> None:
+    more = {"object_format": "parquet", "flush_rows": "4", "schema_contract": "discard-value"}
+    first = {"id": 1, "p": 1, "l": [1]}
+    with sink_into(tmp_path, **more) as sink:
+        sink.put(first, first, first, first)
+        sink.put({"id": 2, "p": "x"}, {"id": 3, "p": 5}, {"id": 4, "l": ["x"]}, {"id": 5, "l": [8]})
+        assert sink.task._discards.values == 2
+    rows = [row for path in sorted(tmp_path.iterdir()) for row in pq.read_table(path).to_pylist()]
+    assert [(row["p"], row["l"]) for row in rows[4:]] == [(None, None), (5, None), (None, None), (None, [8])]
+
+
 def test_a_contract_needs_columns_and_inference_may_be_off(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="jsonl has no columns"):
         sink_into(tmp_path, schema_contract="freeze").start()

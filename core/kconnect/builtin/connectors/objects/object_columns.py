@@ -67,10 +67,23 @@ class ObjectColumns:
         import pyarrow as pa
 
         discarded: list[tuple[str, int, DataError]] = []
-        how = Settling(self._contracts, self._check, moves=False, discarded=lambda *one: discarded.append(one))
+        mixed: list[str] = []
+
+        def check(old: pa.DataType, column: pa.Array, path: str) -> None:
+            try:
+                self._check(old, column, path)
+            except DataError:
+                if turns_to_text(pa.struct([("", old)]), pa.struct([("", column.type)])):
+                    mixed.append(path)
+                raise
+
+        how = Settling(self._contracts, check, moves=False, discarded=lambda *one: discarded.append(one))
         is_nested = any(field.type.num_fields for field in rows.schema)
         values = came() if came is not None and is_nested else None
         made = pa.Table.from_batches([settled(rows.combine_chunks().to_batches()[0], known, how, values)])
+        if mixed and discarded and came is not None and len(rows) > 1:
+            # the text of one row has made texts of numbers in the others, which fit
+            raise DataError(f"Column {mixed[0]} has texts among other values")
         for one in discarded:
             self._discards.some(*one)
         return made
