@@ -183,7 +183,11 @@ def _drawn(draw: st.DrawFn, types: st.SearchStrategy[_Pair], is_fine: bool, of_p
         columns.append(f"f{number} {pair[0]}{' NOT NULL' if is_required else ''}")
         values[f"f{number}"] = _or_null(pair, not (is_required or (of_protobuf and _repeats(pair[0]))))
     ddl = ", ".join(columns)
-    return Drawn(ddl, draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=6)), is_fine)
+    row = st.fixed_dictionaries(values)
+    rows = st.lists(row, min_size=1, max_size=6)
+    if CASES:  # to draw and to use a schema costs more than twenty rows of it
+        rows |= st.lists(row, min_size=20, max_size=30)
+    return Drawn(ddl, draw(rows), is_fine)
 
 
 def connect(schema: Schema | None, value: Any) -> Any:
@@ -210,8 +214,8 @@ def shown(value: Any) -> str:
 
 # --- how many ---
 
-# A list of one to six rows has about so many
-_ROWS: Final = 3
+# A schema of the long form has about so many rows
+_ROWS: Final = 12
 
 
 def try_all(
