@@ -28,6 +28,7 @@ from kconnect.java.plugins.java_error import JavaHostDiedError
 from kconnect.java.plugins.sink_task import JavaSinkTask, RawRun
 from kconnect.java.plugins.source_task import JavaSourceTask
 from kconnect.logs.log_context import current_place, log_context
+from kconnect.runtime.herder.decisions.failures import failure_of
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.fetched import FetchedBatch, FetchedRecord
@@ -186,9 +187,9 @@ def test_who_ends_the_jvm_is_named(host: HostProcess, folder: str) -> None:
         for sink in (ends, other):
             with pytest.raises(JavaHostDiedError) as died:
                 sink.put("exit")
-            assert "(exit code 7, as ends-0 called System.exit at kit.Careless$Sink.obey(Careless.java:" in str(
-                died.value
-            )
+            said = str(died.value)
+            assert "(exit code 7, as ends-0 called System.exit at kit.Careless$Sink.obey(Careless.java:" in said
+            assert failure_of("w", said).ended_by == "ends-0", "it alone pays for restarts"
 
 
 def test_a_jvm_whose_control_connection_is_gone_is_killed_and_its_tasks_are_reported(

@@ -128,6 +128,29 @@ def test_the_budget_is_used_up_and_full_again_after_the_window() -> None:
     assert [each.count for each in request.automatic.restarts] == [1]
 
 
+def test_what_another_connectors_plugin_ends_costs_no_restart_and_is_never_given_up() -> None:
+    member = leader()
+    ended = Failure("w:1", "The JVM that runs Java's plugins ended", ended_by="exits-0")
+    for _ in range(4):
+        (notice,) = notices(fail(member, ended))
+        assert (notice.kind, notice.restarts) == (NoticeKind.FAILED, 0)
+        assert 800 <= notice.restart_in_ms <= 1_200, "each time after the first pause"
+        restart(member)
+    (notice,) = notices(fail(member))
+    assert (notice.kind, notice.restarts) == (NoticeKind.FAILED, 0), "its own failure is its first"
+    replay(member.state.trace())
+
+
+def test_who_ended_the_jvm_pays_for_it() -> None:
+    member = leader()
+    for count in range(2):
+        (notice,) = notices(fail(member, Failure("w:1", "The JVM ended", ended_by="c-0")))
+        assert notice.restarts == count
+        restart(member)
+    (notice,) = notices(fail(member, Failure("w:1", "The JVM ended", ended_by="c-0")))
+    assert notice.kind is NoticeKind.GIVEN_UP
+
+
 def test_the_next_leader_goes_on_with_the_count_of_the_one_before() -> None:
     member = leader()
     fail(member)

@@ -91,3 +91,16 @@ def test_the_log_says_what_a_restart_of_a_sink_puts_again_and_how_it_is_switched
     )
     assert "puts again" not in text(of_a_sink, None)
     assert "puts again" not in text("Task copy-0 failed: FileSource.poll() raised OSError: gone.")
+
+
+@pytest.mark.parametrize(
+    ("who", "mine", "others"),
+    [("orders-0", ["orders", "orders-0"], ["orders-1", "order"]), ("a-b", ["a-b"], ["a"]), ("x-1-12", ["x-1"], ["x"])],
+)
+def test_who_has_ended_a_jvm_is_read_off_the_trace(who: str, mine: list[str], others: list[str]) -> None:
+    ended = f"The JVM that runs Java's plugins ended (exit code 3, as {who} called System.exit at a.B.c(B.java:7))"
+    failure = failure_of("w", trace(RuntimeError(f"{ended}: last words")))
+    assert failure.ended_by == who
+    assert not any(failure.is_of_others(name) for name in mine)
+    assert all(failure.is_of_others(name) for name in others)
+    assert not failure_of("w", trace(RuntimeError("gone"))).is_of_others("orders")

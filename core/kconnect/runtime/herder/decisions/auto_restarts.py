@@ -11,7 +11,8 @@ config topic, so that a new leader continues where the old one ended.
                    refilled ◄── given up      waiting
                    (window over)
 
-A failure that a restart does not help (`failures.NoHelp`) stays where it is.
+A failure that a restart does not help (`failures.NoHelp`) stays where it is. One that another connector's plugin caused
+is followed by a restart that costs nothing.
 """
 
 from __future__ import annotations
@@ -224,9 +225,10 @@ class AutoRestarts:
         chosen = [subject for subject in due if name_of(subject) == name][:room]
         counts = {each.part: each for each in budgets.restarts(name) if self._counts(name, each, now_ms, budgets)}
         for subject in chosen:
-            part, record = part_of(subject), self._failures[subject].record
+            part, failure = part_of(subject), self._failures[subject]
             known = counts.get(part)
-            counts[part] = PartRestarts(part, (known.count if known else 0) + 1, now_ms, record)
+            count = (known.count if known else 0) + (not failure.is_of_others(name))
+            counts[part] = PartRestarts(part, count, now_ms, failure.record)
             self._asked_ms[subject] = self._own_ms[subject] = now_ms
             del self._due_ms[subject]
         self.restarted += len(chosen)
@@ -361,10 +363,11 @@ def verdict_on(
         no_help = NoHelp.RECORD
     if most <= 0 or no_help is not None:
         return Verdict(count, None, no_help=no_help or budget.why_none)
-    if known is not None and count >= most:
+    is_of_others = failure.is_of_others(name_of(subject))
+    if known is not None and count >= most and not is_of_others:
         return Verdict(count, known.last_ms + settings.window_ms, is_given_up=True)
     most_ms = max(settings.backoff_max_ms, settings.backoff_ms)
-    pause_ms = min(settings.backoff_ms << min(count, 30), most_ms)
+    pause_ms = settings.backoff_ms if is_of_others else min(settings.backoff_ms << min(count, 30), most_ms)
     return Verdict(count, failed_ms + min(_spread(pause_ms, subject, count), most_ms))
 
 

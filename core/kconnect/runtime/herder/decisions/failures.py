@@ -34,8 +34,15 @@ class Failure:
     """It is None where a restart may help."""
     record: str = ""
     """A digest of the record and of what was wrong with it; empty if it is not about one record."""
+    ended_by: str = ""
+    """Who ended the JVM that it shared, as `connector` or `connector-0`; empty where nobody is known."""
     at_ms: int | None = field(default=None, compare=False)
     """When its status was written, since the epoch; None: nobody says."""
+
+    def is_of_others(self, connector: str) -> bool:
+        """Whether another connector's plugin caused it: it costs this one nothing of its budget of restarts."""
+        own, _, task = self.ended_by.rpartition("-")
+        return bool(self.ended_by) and connector not in (self.ended_by, own if task.isdecimal() else "")
 
 
 # A status of Java's may have lines of any length; a line of a log or a message is no place for more
@@ -45,6 +52,7 @@ _RAISED = re.compile(
 )
 _STAGES = r"(?:TRANSFORMATION|KEY_CONVERTER|VALUE_CONVERTER|HEADER_CONVERTER)"
 _ON_A_RECORD = re.compile(rf"^[\w.]*StageError: (?P<what>.* failed in {_STAGES} of .*)$", re.M)
+_ENDED_BY = re.compile(r"The JVM that runs Java's plugins ended \([^(]*, as (?P<who>.+?) called System\.exit at ")
 _SINCE = re.compile(r" Since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.$")
 
 _AWAY = frozenset(
@@ -96,7 +104,8 @@ def failure_of(worker_id: str, trace: str | None, at_ms: int | None = None) -> F
     first = _SINCE.sub("", text.partition("\n")[0].strip())
     said = first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1]}…"
     raised = [(found["type"].rpartition(".")[2], found["said"]) for found in _RAISED.finditer(text)]
-    return Failure(worker_id, said or "no trace", _no_help(raised, first), _record(raised, text), at_ms)
+    ended_by = found["who"] if (found := _ENDED_BY.search(text)) else ""
+    return Failure(worker_id, said or "no trace", _no_help(raised, first), _record(raised, text), ended_by, at_ms)
 
 
 def _no_help(raised: list[tuple[str, str]], first: str) -> NoHelp | None:
