@@ -255,6 +255,7 @@ def test_settings_that_do_not_fit_together_are_refused(file: Path) -> None:
         ({"connection_driver": "", "connection_url": "jdbc:derby:x"}, "not translated"),
         ({"connection_driver": "", "connection_url": "jdbc:oracle:thin:@h:1:s"}, "oracledb"),
         ({"timestamp_fields_list": "at"}, "timestamp.fields.list is not supported"),
+        ({"date_timezone": "DB_TIMEZONE", "db_timezone": "America/New_York"}, "other days than records have"),
         ({"pk_mode": "kafka", "pk_fields": "a,b"}, "three names"),
         ({"delete_enabled": "true"}, "record_key"),
         ({"connection_driver": "no_such_driver"}, "cannot be imported"),

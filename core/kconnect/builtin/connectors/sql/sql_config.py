@@ -232,6 +232,14 @@ CONFIG = (
         "Accepted for Confluent's sake: values of rows are never in the log.",
     )
     .define(
+        "date.timezone",
+        _T.STRING,
+        "UTC",
+        Enumerated("UTC", "DB_TIMEZONE"),
+        _I.LOW,
+        "In either way a date is written as it is. DB_TIMEZONE needs db.timezone=UTC, as days would change.",
+    )
+    .define(
         "mssql.use.merge.holdlock",
         _T.BOOLEAN,
         True,

@@ -93,7 +93,7 @@ class SqlSinkConnector(UniformSinkConnector):
 
 
 # Settings of Confluent's sink that change what is written
-_NOT_DONE = ("timestamp.fields.list", "date.timezone", "string.output.value.column.name")
+_NOT_DONE = ("timestamp.fields.list", "string.output.value.column.name")
 
 
 def _problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -111,6 +111,8 @@ def _problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[t
     for name in _NOT_DONE:
         if name in props:
             yield "connection.url", f"{name} is not supported: leave it out"
+    if config["date.timezone"].lower() != "utc" and config["db.timezone"] != "UTC":
+        yield "db.timezone", "date.timezone would write other days than records have: set it to UTC, or leave it out"
     yield from credential_problems(props)
     if config["connection.driver"] and is_url_of_engine(config["connection.url"] or ""):
         yield "connection.url", "It names its driver itself: leave connection.driver out"
