@@ -35,7 +35,7 @@ class Reread(Generic[T]):
         also: Callable[[], object] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`reported` and `failed` are called after a change. Errors: those of `read`.
+        """`reported` and `failed` are called after a change. Errors: ConnectError, of `read` or with the files' names.
 
         `also`: what else a change of has the files read again. A value that equals the one before is no change.
         """
@@ -43,9 +43,9 @@ class Reread(Generic[T]):
         self._reported, self._failed = reported, failed
         self._monotonic = monotonic
         self._lock = threading.Lock()  # guards the fields below; readers of `_value` need none
-        self._seen, self._seen_also = self._versions(), also()
         self._changed: tuple[Path, ...] = ()
-        self._value = read()
+        self._seen, self._seen_also = self._versions(), also()
+        self._value = self._read_now()
         self._looked_s = monotonic()
         self._problem: str | None = None
 
@@ -76,7 +76,7 @@ class Reread(Generic[T]):
         self._changed = tuple(path for path in versions if versions[path] != self._seen.get(path))
         self._seen, self._seen_also = versions, also
         try:
-            value = self._read()
+            value = self._read_now()
         except ConnectError as err:
             self._problem = str(err)
             self._failed(err)
@@ -86,11 +86,21 @@ class Reread(Generic[T]):
             self._value = value
             self._reported(value)
 
+    def _read_now(self) -> T:
+        """A file may fail its reader in ways that no reader foresees, such as by 5,000 nested brackets."""
+        try:
+            return self._read()
+        except ConnectError:
+            raise
+        except Exception as err:
+            files = ", ".join(map(str, self._changed or self._seen)) or "A file"
+            raise ConnectError(f"{files} cannot be read: {type(err).__name__}: {err}.") from err
+
     def _versions(self) -> dict[Path, Version]:
         """What differs when a file does."""
         try:
             return {path: version_of(path) for path in self._files()}
-        except ConnectError:  # which files there are stands in one of them
+        except Exception:  # which files there are stands in one of them, and reading it says what is wrong
             return {}
 
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, ConnectError
 from kconnect.runtime.rest.access.callers import Caller
 from kconnect.runtime.rest.access.needs import Role
 from kconnect.runtime.rest.access.principals import PrincipalRules
@@ -121,6 +121,20 @@ def test_a_changed_file_holds_and_a_broken_one_leaves_the_last_good_one_in_force
         assert roles.problem is None
     levels = [record.levelname for record in caplog.records]
     assert levels == ["INFO", "ERROR", "ERROR", "INFO"]  # a broken file is reported once
+
+
+def test_a_file_that_fails_its_reader_by_any_error_leaves_the_last_good_one_in_force_and_is_named(tmp_path, caplog):
+    file, clock = tmp_path / "roles.toml", [0.0]
+    file.write_text(SHOP)
+    roles = RolesFile(file, lambda: clock[0])
+    file.write_text(f"grant = {'[' * 5000}")
+    for _ in range(3):
+        clock[0] += 5
+        assert roles.roles().highest(Caller("ann")) is Role.ADMIN
+    assert roles.problem.startswith(f"{file} cannot be read: RecursionError: ")
+    assert [message.partition(" cannot be read")[0] for message in caplog.messages] == [str(file)]
+    with pytest.raises(ConnectError, match="roles.toml cannot be read: RecursionError"):
+        RolesFile(file)
 
 
 def test_a_broken_file_keeps_the_worker_from_starting_and_one_that_others_may_change_is_warned_of(tmp_path, caplog):
