@@ -111,6 +111,19 @@ ESCAPES = {
         "SqlSource", **{"connection.url": "mysql+pymysql://h/d?read_default_file=~%2Fmy.cnf"}
     ),
     "key of the driver": one("SqlSink", topics="t", **{"connection.url": "jdbc:postgresql://h/d?sslkey=client.pem"}),
+    "key of the driver, by a setting": one("SqlSink", **{"connection.sslkey": "worker"}),
+    "key of the driver, by an argument": one("SqlSink", **{"connection.arg.ssl_key": "worker"}),
+    "passwords of the driver, by a setting": one("SqlSource", **{"connection.passfile": "pass"}),
+    "passwords of the driver, without an ending": one(
+        "SqlSource", **{"connection.url": "postgresql://h/d?a=b&passfile=pass"}
+    ),
+    "trust of the driver": one("SqlSource", **{"connection.url": "jdbc:sqlserver://h;encrypt=true;trustStore=store"}),
+    "authority of the driver": one("SqlSource", **{"connection.sslrootcert": "worker"}),
+    "key store of Debezium": source(**{"database.ssl.keystore": "keys"}),
+    "key store of a client": source(**{"producer.override.ssl.keystore.location": "keys"}),
+    "key of librdkafka": source(**{"producer.override.librdkafka.ssl.key.location": "keys"}),
+    "key of another's": source(**{"ssl.key": "worker"}),
+    "account of another's": source(**{"gcs.credentials.path": "account"}),
     "driver by ODBC": one("SqlSource", **{"connection.url": "mssql+pyodbc:///?odbc_connect=Driver%3DSQLite3"}),
     "alias with a dot": source(transforms="a.b", **{"transforms.a.b.type": "PythonTransform"}),
     "predicate with a dot": source(**{"transforms.x.predicate": "a.b", "predicates.a.b.type": "PythonPredicate"}),
@@ -191,6 +204,11 @@ HARMLESS = {
         **{"producer.override.sasl.jaas.config": "org.x.PlainLoginModule required username=a password=b;"}
     ),
     "reference": source(**{"producer.override.sasl.password": "${file:/run/secrets/db:password}"}),
+    "key itself": source(**{"ssl.key": "-----BEGIN PRIVATE KEY-----", "keyfile": '{"type": "service_account"}'}),
+    "authorities of the system": one("SqlSource", **{"connection.url": "postgresql://h/d?sslrootcert=system"}),
+    "kind and password of a store": source(
+        **{"ssl.keystore.type": "PEM", "ssl.key.password": "x", "ssl.truststore.certificates": "-----BEGIN"}
+    ),
     "region": one("TableSink", topics="t", **{"table.path": "s3://b/t", "table.catalog.location": "eu-west-1"}),
 }
 

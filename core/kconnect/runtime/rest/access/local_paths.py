@@ -17,6 +17,16 @@ _PATH_KEY: Final = re.compile(
     r"^(?:object\.(?:move\.)?url|table\.path|spark\.options\.path|table\.catalog\.(?:uri|warehouse))$",
     re.IGNORECASE,
 )
+# Keys, certificates and passwords that a driver or a client reads, in Java's names and in those of drivers
+_KEYS_KEY: Final = re.compile(
+    r"(?:^|[._-])(?:ssl|tls)[._-]?(?:root|ca|client)?[._-]?(?:key|cert|certificate|ca|capath|crl|crldir)"
+    r"(?:[._-]?(?:location|path))?$|"
+    r"(?:passfile|servicefile|keyfile|key[._-]?store|trust[._-]?store|keytab)(?:[._-]?(?:location|path|url))?$|"
+    r"(?:credentials|certificate|private[._-]?key)[._-]?(?:location|path)$",
+    re.IGNORECASE,
+)
+# Some take the key itself, and libpq the authorities of the system
+_NO_KEYS: Final = re.compile(r"-----BEGIN |\{|system$")
 # Stores of keys, but also regions of a cloud: a path if it looks like one
 _PLACE_KEY: Final = re.compile(r"(?:^|[._])location$", re.IGNORECASE)
 # JSON pointers, fields and SQL begin as they like
@@ -34,10 +44,9 @@ _DATABASE_FILE: Final = re.compile(
 _SQLITE_KEYS: Final = ("connection.database", "connection.url", "connection.arg.database")
 _IN_JAAS: Final = re.compile(r"\b(?:keyTab|ticketCache|file)\s*=\s*\"?([^\"\s;]+)", re.IGNORECASE)
 _DATABASE_URL: Final = re.compile(r"^(?:jdbc:|(?!https?:)[\w+.-]+://)", re.IGNORECASE)
-# Files of this machine that a driver reads, such as passwords, keys and its defaults
-_PARAMETER: Final = re.compile(
-    r"[?&;][^=&;]+=((?:file:|[/~]|\.\.?/)[^&;]*|[^&;/]*\.(?:pgpass|cnf|pem|key|jks|p12))(?=$|[&;])"
-)
+_PARAMETERS: Final = re.compile(r"[?&;]([^=&;?]+)=([^&;]*)")
+# Files of this machine whatever the driver's parameter is called
+_FILE: Final = re.compile(r"(?:file:|[/~]|\.\.?/)|[^/]*\.(?:pgpass|cnf|pem|key|jks|p12)$")
 
 
 def local_paths(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -65,8 +74,10 @@ def local_paths(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _local_path(key: str, text: str) -> str | None:
-    if _DATABASE_URL.match(text) and (named := _PARAMETER.search(unquote(text))):
-        return named[1]
+    if _DATABASE_URL.match(text):
+        for name, named in _PARAMETERS.findall(unquote(text)):
+            if _FILE.match(named) or (named and _is_path_key(name, named)):
+                return str(named)
     if not text or (_REMOTE.match(text) and "::" not in text):
         return None
     if found := _DATABASE_FILE.match(text):
@@ -78,7 +89,7 @@ def _local_path(key: str, text: str) -> str | None:
         return None if _REMOTE.match(path) else path
     if text.lower().startswith(("file:", "local:")):
         return "/" + text.partition(":")[2].lstrip("/")
-    if _PATH_KEY.search(key) or (_PLACE_KEY.search(key) and ("/" in text or "." in text)):
+    if _is_path_key(key, text) or (_PLACE_KEY.search(key) and ("/" in text or "." in text)):
         return text
     if _NO_PATH_KEY.search(key):
         return None
@@ -86,6 +97,10 @@ def _local_path(key: str, text: str) -> str | None:
         return text
     first = text[1:].partition("/")[0]
     return text if text.startswith("/") and first and os.path.isdir(f"/{first}") else None
+
+
+def _is_path_key(key: str, text: str) -> bool:
+    return bool(_PATH_KEY.search(key) or (_KEYS_KEY.search(key) and not _NO_KEYS.match(text)))
 
 
 def _listed_path(key: str, part: str) -> str | None:
