@@ -38,7 +38,11 @@ class IcebergRestCatalog:
     @property
     def settings(self) -> dict[str, str]:
         """What TableSink is given."""
-        return {"table.catalog.type": "rest", "table.catalog.uri": self.url}
+        return {
+            "table.catalog.type": "rest",
+            "table.catalog.uri": self.url,
+            "table.catalog.folder": str(self.folder / "warehouse"),
+        }
 
     def start(self) -> IcebergRestCatalog:
         """Start, and wait until it answers."""

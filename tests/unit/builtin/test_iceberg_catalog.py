@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from kconnect.builtin.connectors.tables.catalog_limits import LOCATION_CLASS, limit
 from kconnect.builtin.connectors.tables.iceberg_table import open_catalog
 
 
@@ -39,3 +42,64 @@ def test_any_other_problem_of_the_database_is_raised(settings: dict[str, str], t
     with pytest.raises(Exception, match="file is not a database") as raised:
         open_catalog(settings, 30)
     assert isinstance(raised.value.__cause__, sqlite3.DatabaseError)
+
+
+PROVIDER = "pyiceberg.table.locations.SimpleLocationProvider"
+ROWS = pa.table({"a": [1, 2]})
+
+
+@pytest.fixture
+def elsewhere(settings: dict[str, str]) -> Iterator[SqlCatalog]:
+    """Stands for a catalog that somebody else runs: what it answers is not the config's word."""
+    catalog = SqlCatalog("default", **settings)
+    catalog.create_namespace("default")
+    yield catalog
+    catalog.close()
+
+
+@pytest.mark.parametrize("own", [{}, {"warehouse": "demo"}, {"folder": "/srv/tables"}], ids=str)
+def test_a_catalog_elsewhere_has_no_file_of_this_machine_read_written_or_deleted(
+    elsewhere: SqlCatalog, own: dict[str, str], tmp_path: Path
+) -> None:
+    elsewhere.create_table("default.t", ROWS.schema).append(ROWS)
+    (tmp_path / "kept").touch()
+    table = limit(elsewhere, {"uri": "http://catalog", **own}).load_table("default.t")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(PermissionError, match=r"names /.*, a path of this machine; table\.catalog\.folder says"):
+        table.append(ROWS)
+    with pytest.raises(PermissionError, match="a path of this machine"):
+        table.scan().to_arrow()
+    with pytest.raises(PermissionError, match="a path of this machine"):
+        table.io.delete(f"file:{tmp_path}/kept")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["warehouse", "folder"])
+def test_it_places_tables_in_the_folder_that_the_config_names_and_in_stores(
+    elsewhere: SqlCatalog, name: str, tmp_path: Path
+) -> None:
+    table = limit(elsewhere, {name: str(tmp_path)}).create_table("default.t", ROWS.schema)
+    table.append(ROWS)
+    assert table.scan().to_arrow().num_rows == 2
+    assert table.io.new_input("s3://bucket/file").location == "s3://bucket/file"
+    for way in (
+        f"{tmp_path}/../kept",
+        f"file://{tmp_path}x",
+        f"FILE:{tmp_path}/../kept",
+        f"file:{tmp_path}/t?/../../x",
+    ):
+        with pytest.raises(PermissionError, match="a path of this machine"):
+            table.io.new_output(way)
+
+
+def test_a_table_elsewhere_names_no_class_but_the_configs(elsewhere: SqlCatalog) -> None:
+    named = {LOCATION_CLASS: PROVIDER, "py-io-impl": "subprocess.Popen"}
+    elsewhere.create_table("default.t", ROWS.schema)
+    own = {"warehouse": elsewhere.properties["warehouse"], "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"}
+    limited = limit(SqlCatalog("default", **elsewhere.properties), own, PROVIDER)
+    with limited.load_table("default.t").transaction() as change:
+        change.set_properties(named)
+    assert type(limited.load_table("default.t").io).__name__ == "FsspecFileIO"
+    limited.close()
+    with pytest.raises(PermissionError, match=f"{LOCATION_CLASS}={PROVIDER}, a class that only"):
+        limit(elsewhere, {}).load_table("default.t")

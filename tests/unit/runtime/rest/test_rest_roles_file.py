@@ -133,7 +133,7 @@ def test_a_file_that_fails_its_reader_by_any_error_leaves_the_last_good_one_in_f
         assert roles.roles().highest(Caller("ann")) is Role.ADMIN
     assert roles.problem.startswith(f"{file} cannot be read: RecursionError: ")
     assert [message.partition(" cannot be read")[0] for message in caplog.messages] == [str(file)]
-    with pytest.raises(ConnectError, match="roles.toml cannot be read: RecursionError"):
+    with pytest.raises(ConnectError, match=r"roles\.toml cannot be read: RecursionError"):
         RolesFile(file)
 
 

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,10 +18,10 @@ import requests
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import ServerError, ServiceUnavailableError, TooManyRequestsError
-from pyiceberg.io import PY_IO_IMPL, load_file_io
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.api.wording import pluralize
+from kconnect.builtin.connectors.tables.catalog_limits import LOCATION_CLASS, limit
 from kconnect.builtin.connectors.tables.table_format import TableWrite, full_names, stale_offsets
 from kconnect.builtin.stores.store_errors import store_error
 from kconnect.builtin.types.evolution import plain_schema
@@ -196,7 +195,9 @@ class IcebergTable:
         try:
             if self._catalog is None:
                 keep_null_lists()
-                self._catalog = open_catalog(self._catalog_properties, self._timeout_s)
+                self._catalog = open_catalog(
+                    self._catalog_properties, self._timeout_s, self._properties.get(LOCATION_CLASS)
+                )
             self._table = self._catalog.load_table(self.where)
             self._table.metadata.properties["commit.retry.num-retries"] = "0"  # here, not in the catalog
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -386,20 +387,7 @@ def _with_nulls(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class RestCatalogWithDeadline(RestCatalog):
-    """pyiceberg's own, but a server that takes a connection and does not answer is an error in time.
-
-    Its server may say how tables are read, but not which class of this machine does so: that is for the config.
-    """
-
-    def __init__(self, name: str, **properties: str) -> None:
-        self._file_io = properties.get(PY_IO_IMPL)
-        super().__init__(name, **properties)
-
-    def _load_file_io(self, properties: Mapping[str, str] = MappingProxyType({}), location: str | None = None) -> Any:
-        """Called for each table, with what the server says of it."""
-        own = {} if self._file_io is None else {PY_IO_IMPL: self._file_io}
-        said = {key: value for key, value in {**self.properties, **properties}.items() if key != PY_IO_IMPL}
-        return load_file_io({**said, **own}, location)
+    """pyiceberg's own, but a server that takes a connection and does not answer is an error in time."""
 
     def _config_headers(self, session: Any) -> None:
         """Called for each session before its first request, which may be for a token."""
@@ -407,11 +395,12 @@ class RestCatalogWithDeadline(RestCatalog):
         super()._config_headers(session)
 
 
-def open_catalog(properties: Mapping[str, str], timeout_s: float) -> Catalog:
+def open_catalog(properties: Mapping[str, str], timeout_s: float, location_class: str | None = None) -> Catalog:
     """The catalog that pyiceberg makes of `table.catalog.*`, without that prefix. Errors: pyiceberg's, of many kinds.
 
     Units: seconds for each request to a REST catalog; other catalogs have settings of their own. Tasks that begin
-    together each make the tables of a new SQL catalog: who comes second finds those of the first.
+    together each make the tables of a new SQL catalog: who comes second finds those of the first. `location_class`: as
+    of `limit`, within whose bounds its answers are followed.
     """
     given = {key: value for key, value in properties.items() if key != "name"}
     is_rest = given.get("type", "rest" if given.get("uri", "").startswith("http") else "") == "rest"
@@ -421,11 +410,12 @@ def open_catalog(properties: Mapping[str, str], timeout_s: float) -> Catalog:
         given[_TIMEOUT_S] = str(timeout_s)
     name = properties.get("name", "default")
     try:
-        return load_catalog(name, **given)
+        catalog = load_catalog(name, **given)
     except Exception as err:  # SQLAlchemy's, which need not be there, in the words of the database
         if "already exists" not in str(err):
             raise
-        return load_catalog(name, **given)
+        catalog = load_catalog(name, **given)
+    return limit(catalog, properties, location_class)
 
 
 def catalog_problem(error: Exception, properties: Mapping[str, str], timeout_s: float) -> Exception:

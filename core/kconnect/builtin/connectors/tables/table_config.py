@@ -76,6 +76,15 @@ CONFIG = (
         "load_catalog('default', ..), or spark.sql.catalog.default.",
     )
     .define(
+        "table.catalog.folder",
+        _T.STRING,
+        "",
+        None,
+        _I.LOW,
+        "Local folder in which a catalog on another machine, such as one of type rest, may place tables, besides a "
+        "table.catalog.warehouse that is one. Its answers that name other local paths are refused.",
+    )
+    .define(
         CATALOG_TIMEOUT,
         _T.LONG,
         30_000,
