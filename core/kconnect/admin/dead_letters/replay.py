@@ -165,10 +165,10 @@ class MarkWriter:
     def claim(self) -> None:
         """Make the topic of marks if it is missing, and fence off another replay of the connector."""
         admin = self.topic.admin
-        if self._name not in admin.describe_topics([self._name], self._timeout_s):
-            replicas = self.topic.info().replication_factor
+        new = TopicInfo(self._name, 1, self.topic.info().replication_factor, {"cleanup.policy": "compact"})
+        if not admin.has_topic(new, self._timeout_s):
             try:
-                admin.create_topic(TopicInfo(self._name, 1, replicas, {"cleanup.policy": "compact"}), self._timeout_s)
+                admin.create_topic(new, self._timeout_s)
             except AlreadyExistsError:
                 log.debug("Another replay created %s", self._name)
         self._producer.claim(self._producer.timeout_s, lambda: False)

@@ -81,7 +81,7 @@ class DeadLetterTopic:
 
     def info(self) -> TopicInfo:
         """Errors: NotFoundError that says why it may be missing."""
-        found = self.admin.describe_topics([self.topic], self.access.timeout_s)
+        found = self.admin.describe_topics([self.topic], self.access.timeout_s, right="READ")
         if self.topic not in found:
             raise NotFoundError(
                 f"The dead letter topic {self.topic} does not exist",
@@ -133,7 +133,7 @@ class DeadLetterTopic:
     def marks(self) -> Marks:
         """What was replayed, as far as no open transaction hides it; nothing where no replay has begun yet."""
         name = marks_topic(self.topic)
-        if name not in self.admin.describe_topics([name], self.access.timeout_s):
+        if name not in self.admin.describe_topics([name], self.access.timeout_s, right="READ"):
             return Marks()
         with self._records(name, lambda text: None) as topic:
             return marks_of((each.key, each.value) for each in topic.records(Range(Edge.EARLIEST), lambda raw: raw))
@@ -144,7 +144,7 @@ class DeadLetterTopic:
         Errors: TimedOutError when one stays open.
         """
         name = marks_topic(self.topic)
-        found = self.admin.describe_topics([name], self.access.timeout_s)
+        found = self.admin.describe_topics([name], self.access.timeout_s, right="READ")
         if name not in found:
             return Marks()
         count = found[name].partitions

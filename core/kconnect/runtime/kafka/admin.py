@@ -164,12 +164,33 @@ class KafkaAdmin:
 
     # --- topics ---
 
+    def has_topic(self, topic: TopicInfo, timeout_s: float) -> bool:
+        """Whether a topic exists that the caller writes to, and creates if it does not. Creates none.
+
+        Errors: ConnectError that names both rights where both lack: only who sees the topic knows if it is there.
+        """
+        try:
+            return topic.name in self._described([topic.name], timeout_s, "WRITE")
+        except ConnectError as error:
+            hidden = _denied(error)
+            if hidden is None:
+                raise
+            try:
+                self.create_topic(topic, timeout_s, is_trial=True)
+            except ConnectError as refused:
+                if _denied(refused) is not None:
+                    needs = (Right(operation, "topic", topic.name) for operation in ("WRITE", "CREATE"))
+                    doing = f"Topic {topic.name!r} cannot be described, nor created if it does not exist"
+                    raise self._log.error(doing, hidden, *needs) from error.__cause__
+            raise
+
     def describe_topics(
         self, names: Collection[str], timeout_s: float, *, right: str = "DESCRIBE"
     ) -> dict[str, TopicInfo]:
         """The named topics that exist, without their configs. Does not make the broker create any.
 
         `right`: what the caller needs on them, which includes DESCRIBE: the one to grant where they may not be seen.
+        Errors: ConnectError that names all that may not be seen.
         """
         found = {}
         for name, topic in self._described(names, timeout_s, right).items():
@@ -195,16 +216,27 @@ class KafkaAdmin:
     def _described(  # the client's own descriptions
         self, names: Collection[str], timeout_s: float, right: str = "DESCRIBE"
     ) -> dict[str, Any]:
-        found = {}
+        found, hidden = {}, {}
         with self._client.asking() as client:
-            futures = client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
+            futures = client.describe_topics(TopicCollection(list(dict.fromkeys(names))), request_timeout=timeout_s)
             for name, future in futures.items():
                 try:
                     doing = f"Topic {name!r} cannot be described"
                     found[name] = self._result(future, doing, timeout_s, Right(right, "topic", name))
                 except NotFoundError:
                     continue
-        return found
+                except ConnectError as error:
+                    if _denied(error) is None:
+                        raise
+                    hidden[name] = error
+        if not hidden:
+            return found
+        first, *others = hidden.values()
+        reason = _denied(first)
+        if not others or reason is None:
+            raise first
+        doing = f"Topics {', '.join(hidden)} cannot be described"
+        raise self._log.error(doing, reason, *(Right(right, "topic", name) for name in hidden)) from first.__cause__
 
     def topic_names(self, timeout_s: float) -> dict[str, int]:
         """All visible topics with their partition counts."""
@@ -240,15 +272,16 @@ class KafkaAdmin:
             futures = client.incremental_alter_configs([resource], request_timeout=timeout_s)
             self._result(futures[resource], doing, timeout_s, need)
 
-    def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
+    def create_topic(self, topic: TopicInfo, timeout_s: float, *, is_trial: bool = False) -> None:
         """Create a topic; a replication factor or partition count of -1 leaves it to the broker.
 
+        `is_trial`: the broker says whether it would, and creates none.
         Errors: AlreadyExistsError if the name is taken.
         """
         new = NewTopic(topic.name, topic.partitions, topic.replication_factor, config=dict(topic.configs))
         need = Right("CREATE", "topic", topic.name)
         with self._client.asking() as client:
-            futures = client.create_topics([new], request_timeout=timeout_s)
+            futures = client.create_topics([new], validate_only=is_trial, request_timeout=timeout_s)
             self._result(futures[topic.name], f"Topic {topic.name!r} cannot be created", timeout_s, need)
 
     def delete_topic(self, name: str, timeout_s: float) -> None:
@@ -344,6 +377,13 @@ class KafkaAdmin:
         return TimedOutError(
             f"{doing}: no answer within {timeout_s:g} s{self._in_setting}: {self._log.last_error or why}"
         )
+
+
+def _denied(error: ConnectError) -> KafkaError | None:
+    """The broker's answer where it refuses a topic for want of a right; None for another error."""
+    cause = error.__cause__
+    reason = cause.args[0] if isinstance(cause, KafkaException) else None
+    return reason if reason is not None and reason.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else None
 
 
 def known_offset(offset: int, doing: str) -> int:

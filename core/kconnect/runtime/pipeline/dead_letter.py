@@ -224,12 +224,13 @@ def ensure_topic(admin: KafkaAdmin, settings: DeadLetterSettings, is_stopping: C
     Errors: ConnectError in Java's words, with the cause.
     """
     deadline = time.monotonic() + _ADMIN_S
+    wanted = TopicInfo(settings.topic, 1, settings.replication_factor)
     while True:
         try:
-            if settings.topic in admin.describe_topics([settings.topic], _ASK_S, right="WRITE"):
+            if admin.has_topic(wanted, _ASK_S):
                 return
             log.warning("Topic %s doesn't exist. Will attempt to create topic.", settings.topic)
-            admin.create_topic(TopicInfo(settings.topic, 1, settings.replication_factor), _ASK_S)
+            admin.create_topic(wanted, _ASK_S)
         except AlreadyExistsError:
             return  # another task was quicker
         except (TimedOutError, UnreachableError, RetriableError) as error:

@@ -30,8 +30,8 @@ _RETRY_S = 0.1
 class TopicAdmin(Protocol):
     """What is needed from the cluster; implemented by KafkaAdmin."""
 
-    def describe_topics(self, names: Collection[str], timeout_s: float) -> dict[str, TopicInfo]:
-        """The named topics that exist."""
+    def has_topic(self, topic: TopicInfo, timeout_s: float) -> bool:
+        """Whether a topic exists that the task writes to, and creates if it does not."""
         ...
 
     def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
@@ -97,11 +97,11 @@ class TopicCreation:
 
     def _find_or_create(self, topic: str) -> None:
         admin = self._client()
-        if topic in admin.describe_topics([topic], _ASK_S):
-            log.info("Topic '%s' already exists.", topic)
-            return
         group = next((group for group in self._groups if group.matches(topic)), self._groups[-1])
         wanted = new_topic(topic, group)
+        if admin.has_topic(wanted, _ASK_S):
+            log.info("Topic '%s' already exists.", topic)
+            return
         try:
             admin.create_topic(wanted, _ASK_S)
             log.info("Created topic %s using creation group '%s'", wanted, group.name)

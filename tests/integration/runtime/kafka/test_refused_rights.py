@@ -85,8 +85,19 @@ def test_a_source_names_the_topic_that_it_may_not_create_and_write_and_the_lines
         grant(broker, error)
         eventually(lambda: done(lambda: admin.create_topic(new, 10)), WITHIN_S, "it may be created")
         assert "DESCRIBE_CONFIGS" in str(denied(lambda: admin.topic_configs(topic, 10)))
-        hidden = denied(lambda: admin.describe_topics([topic], 10, right="WRITE"))
-        assert f": User:{USER} lacks WRITE on topic {topic}." in str(hidden)
+        hidden = denied(lambda: admin.describe_topics([topic, f"{topic}-too"], 10, right="READ"))
+        assert f": User:{USER} lacks READ on topic {topic} and READ on topic {topic}-too." in str(hidden)
+        unmade = TopicInfo(f"{topic}-letters", 1, 1)
+        error = denied(lambda: admin.has_topic(unmade, 10))
+        lacking = f"WRITE on topic {topic}-letters and CREATE on topic {topic}-letters"
+        assert f"nor created if it does not exist: Topic authorization failed: User:{USER} lacks {lacking}." in str(
+            error
+        )
+        grant(broker, error)
+        eventually(lambda: done(lambda: admin.has_topic(unmade, 10)), WITHIN_S, "it may be seen")
+        assert not admin.has_topic(unmade, 10)
+        admin.create_topic(unmade, 10)
+        eventually(lambda: admin.has_topic(unmade, 10), WITHIN_S, "it is there")
     clients, _ = producer_config({**worker, **own}, {}, client_id="p")
     error = denied(lambda: write(clients, topic))
     assert f": User:{USER} lacks WRITE on topic {topic}." in str(error)

@@ -168,11 +168,11 @@ class Topics:
         self.created: list[TopicInfo] = []
         self.create_fails: Exception | None = None
 
-    def describe_topics(self, names: list[str], timeout_s: float, *, right: str) -> dict[str, Any]:
+    def has_topic(self, topic: TopicInfo, timeout_s: float) -> bool:
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return {name: None for name in answer}
+        return topic.name in answer
 
     def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
         if self.create_fails is not None:

@@ -29,6 +29,7 @@ from kconnect.runtime.storage.topic_offsets import OffsetCache
 if TYPE_CHECKING:
     from kconnect.admin.direct.read.reader import ClusterReader
     from kconnect.client import ClientAccess
+    from kconnect.runtime.kafka.admin import TopicInfo
 
 # A worker that is busy or gone must not hold up those who ask about topics
 _ANSWER_S: Final = 2.0
@@ -60,7 +61,8 @@ def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int, ask:
         )
     brokers = reader.admin.broker_count(access.timeout_s)  # also says it best when none answers
     gathering = _Gathering(access, reader, ask or asks_as(), [])
-    topics = {which: gathering.topic(name) for which, name in named.items()}
+    found = reader.admin.describe_topics(list(named.values()), access.timeout_s, right="READ")
+    topics = {which: gathering.topic(name, found.get(name)) for which, name in named.items()}
     there = {which for which, topic in topics.items() if topic.is_there}
     for which in InternalTopic:
         if which not in named:
@@ -96,13 +98,11 @@ class _Gathering:
     ask: Ask
     not_checked: list[tuple[str, str]]
 
-    def topic(self, name: str) -> TopicFacts:
-        admin, timeout_s = self.reader.admin, self.access.timeout_s
-        found = admin.describe_topics([name], timeout_s).get(name)
+    def topic(self, name: str, found: TopicInfo | None) -> TopicFacts:
         if found is None:
             return TopicFacts(name, is_there=False)
         try:
-            configs = admin.topic_configs(name, timeout_s)
+            configs = self.reader.admin.topic_configs(name, self.access.timeout_s)
         except (UnreachableError, TimedOutError):
             raise
         except ConnectError as error:  # a right of its own, which who may read a topic need not have
