@@ -270,7 +270,8 @@ INTO_COLUMNS: tuple[tuple[str, Any, str | None], ...] = (
     ("json", "{", "!CONSTRAINT `into_columns.v` failed"),  # a text with a CHECK is what MariaDB has for JSON
     ("set('a','b')", ["a", "b"], "a,b"),
     ("enum('a','b')", "b", "b"),
-    ("enum('a','b')", 7, "!Data truncated"),
+    ("enum('a','b')", 7, "!is enum('a','b'), and would change the value 7"),
+    ("enum('a','2')", "2", "2"),
     ("bit(4)", "1010", "10"),
     ("bit(1)", True, "1"),
     ("int", 3.5, "!Column v is int(11), and would change the value 3.5"),
@@ -291,6 +292,11 @@ INTO_COLUMNS: tuple[tuple[str, Any, str | None], ...] = (
     ("time", 3_600_000, "01:00:00"),
     ("time", "100:00:00", "100:00:00"),
     ("year", 2026, "2026"),
+    ("year", 1, "!is year(4), and would change the value 1"),
+    ("float(7,2)", 12.345, "!is float(7,2), and would change the value 12.345"),
+    ("datetime", 1764237600123, "!is datetime, and would change the value 1764237600123"),
+    ("datetime", "10.0.0.1", "!is datetime, and would change the value '10.0.0.1'"),
+    ("time", "101", "!is time, and would change the value '101'"),
     ("point", b"\0\0\0\0" + bytes.fromhex("0101000000000000000000f03f0000000000000040"), None),  # as a query gives it
     ("point", "POINT(1 2)", "!Cannot get geometry object"),
 )
@@ -391,6 +397,18 @@ def test_a_refused_row_is_reported_and_the_rest_of_the_put_is_written(maria: Mar
         sink.put({"id": 2, "n": 2}, {"id": 3, "n": "no number"}, {"id": 4, "n": 4})
         assert [item.record.kafka_offset for item in sink.errant] == [2]
     assert maria.run("SELECT id FROM narrow ORDER BY 1", schema=schema) == [(1,), (2,), (4,)]
+
+
+def test_a_server_that_is_not_strict_changes_no_value(maria: MariaDb, schema: str) -> None:
+    """Without a word it makes 127 of 1000 and "abc" of "abcdef". Making a table again after a refusal would commit."""
+    maria.run("CREATE TABLE lax (id int, s varchar(3), n tinyint(1), f varbinary(2), u uuid)", schema=schema)
+    settings = maria.settings(schema)
+    url = f"{settings['connection.url']}?sessionVariables=sql_mode=''"
+    with sink_into(maria, schema, "lax", connection_url=url, errors_tolerance="all") as sink:
+        sink.put({"id": 1, "s": "abcdef"}, {"id": 2, "n": 1000}, {"id": 3, "f": b"\0\1\2"}, {"id": 4, "u": 5})
+        sink.put({"id": 5, "s": "abc", "n": 1, "u": "7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10"})
+        assert [item.record.kafka_offset for item in sink.errant] == [0, 1, 2, 3]
+    assert maria.run("SELECT id, s, n FROM lax", schema=schema) == [(5, "abc", 1)]
 
 
 def test_values_of_declared_types_come_back_at_random(maria: MariaDb, schema: str) -> None:

@@ -194,12 +194,13 @@ INTO_COLUMNS: tuple[tuple[str, Any, str | None], ...] = (
     ("text[]", "{x,y}", "{x,y}"),
     ("text[]", [{"a": 1}, 2], '{"{\\"a\\":1}",2}'),
     ("int[]", [1, None, 3.0], "{1,NULL,3}"),
-    ("int[]", [1, 2.5], "!is integer[], and would change the value [1, 2.5]"),
+    ("int[]", [1, 2.5], "!Column v[] is integer, and would change the value 2.5"),
     ("int[]", [[1, 2], [3, 4]], "{{1,2},{3,4}}"),
     ("float8[]", [1.5, "NaN"], "{1.5,NaN}"),
     ("numeric(9,2)[]", [1.25], "{1.25}"),
+    ("numeric(9,2)[]", ["1.255"], "!Column v[] is numeric(9,2), and would change the value '1.255'"),
     ("boolean[]", [True, None], "{t,NULL}"),
-    ("boolean[]", ["no"], "!is boolean[]"),
+    ("boolean[]", ["no"], "!Column v[] is boolean"),
     ("jsonb[]", [{"a": 'x"y'}, [1], "t"], r'{"{\"a\": \"x\\\"y\"}",[1],"\"t\""}'),
     ("bytea[]", ["AP8="], r'{"\\x00ff"}'),
     ("timestamptz[]", [1764237600000], '{"2025-11-27 10:00:00+00"}'),
@@ -224,6 +225,11 @@ INTO_COLUMNS: tuple[tuple[str, Any, str | None], ...] = (
     ("bit(1)", True, "1"),
     ("varbit", 101, "101"),
     ("money", 1.5, "$1.50"),
+    ("money", "1.005", "!is money, and would change the value '1.005'"),
+    ("numeric(3,-2)", 255, "!is numeric(3,-2), and would change the value 255"),
+    ("timestamp(0)", "2025-11-27T10:00:00.6Z", "!is timestamp(0) without time zone, and would change"),
+    ("timestamptz", "1764237600000", "!is timestamp with time zone, and would change the value"),
+    ("cidr", 3.5, "!is cidr, and would change the value 3.5"),
     ("point", "(1,2)", "(1,2)"),
     ("int4range", "[1,3)", "[1,3)"),
     ("public.vector(2)", "[1,2.5]", "[1,2.5]"),
@@ -238,7 +244,7 @@ INTO_COLUMNS: tuple[tuple[str, Any, str | None], ...] = (
     ("text", 5, "5"),
     ("text", True, "true"),
     ("text", {"a": [1]}, '{"a":[1]}'),
-    ("varchar(3)", "long", "!value too long for type character varying"),
+    ("varchar(3)", "long", "!is character varying(3), and would change the value 'long'"),
     ("numeric(12,2)", "0.37", "0.37"),
     ("numeric", 0.1, "0.1"),
     ("numeric", [1], "!is numeric, and would change the value [1]"),
@@ -380,10 +386,11 @@ def test_the_column_is_named_whose_value_the_server_refuses(server: str, mode: s
     table = f"named_{mode}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(
-            f"CREATE TABLE {table} (id int PRIMARY KEY, n smallint, d date, u uuid, s varchar(3), t text)"
+            f"CREATE TABLE {table} (id int PRIMARY KEY, n smallint, d date, u uuid, s varchar(3), t text, v tsvector, "
+            "r regclass)"
         )
         connection.execute(f"INSERT INTO {table} VALUES (1)")
-    bad = {"n": 99_999, "d": "no day", "u": "no uuid", "s": "long"}
+    bad = {"n": 99_999, "d": "no day", "u": "no uuid", "s": "long", "v": "'", "r": "nowhere", "t": "a\0b"}
     keys = {"insert_mode": "update", "pk_mode": "record_value", "pk_fields": "id"} if mode == "update" else {}
     with sink_into(server, table, auto_create="false", errors_tolerance="all", **keys) as sink:
         sink.put(

@@ -264,6 +264,18 @@ def test_codes_are_found_where_drivers_have_them() -> None:
     assert {blame("postgresql", error) for error in given} == {Cause.RECORD}
 
 
+def test_a_value_that_names_a_table_or_has_a_syntax_is_to_blame_for_it() -> None:
+    """As regclass and tsvector do: PostgreSQL says that it was in a parameter."""
+
+    def error(state: str, where: str) -> Exception:
+        return RuntimeError({"C": state, "W": where})  # as pg8000 has it
+
+    for state in ("42601", "42P01", "0A000"):
+        assert blame("postgresql", error(state, "unnamed portal parameter $2 = '...'")) is Cause.RECORD
+        assert blame("postgresql", error(state, "")) in (Cause.REFUSED, Cause.STATE)
+    assert blame("postgresql", error("57014", "unnamed portal parameter $2")) is Cause.AWAY
+
+
 def test_what_no_table_names_is_the_state_of_the_database() -> None:
     class StateError(Exception):
         sqlstate = "99999"

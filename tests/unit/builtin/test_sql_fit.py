@@ -170,7 +170,14 @@ def column(kind: str, **more: Any) -> TableColumn:
         ("date", "2026-11-28", "2026-11-28"),
         ("date", "2026-11-28T00:00:00", dt.date(2026, 11, 28)),
         ("timestamp", "2026-11-28T12:00:00.5+02:00", AT),
-        ("timestamp", "now", "now"),
+        ("timestamp", "Nov 28, 2026", "Nov 28, 2026"),
+        ("timestamp", "20261128", "20261128"),
+        ("timestamp", "infinity", "infinity"),
+        ("time", "12:34", "12:34"),
+        ("time", "12:34:56+02:00", dt.time(10, 34, 56)),
+        ("time", "-838:59:59", "-838:59:59"),
+        ("year", "1999", 1999),
+        ("money", "$1.50", "$1.50"),
         ("bytes", b"x", b"x"),
         ("", {"any": "thing"}, {"any": "thing"}),
     ],
@@ -201,6 +208,18 @@ def test_a_value_is_kept(kind: str, given: Any, kept: Any) -> None:
         ("decimal", True),
         ("date", "2026-11-28T10:00:00"),
         ("timestamp", "2026-11-28T10:00:00.1234567"),
+        ("timestamp", "now"),
+        ("timestamp", "1764237600000"),
+        ("timestamp", "10.0.0.1"),
+        ("timestamp", "24:00:00"),
+        ("timestamp", "2026-11-28 10:00:00 Europe/Berlin"),
+        ("date", "2026-11-28 10:00:00 Europe/Berlin"),
+        ("time", "12:34:56.1234567"),
+        ("time", "2026-11-28T12:34:56"),
+        ("time", "101"),
+        ("year", 1),
+        ("year", 2026.5),
+        ("money", ""),
     ],
 )
 def test_a_value_that_would_change_is_a_misfit(kind: str, given: Any) -> None:
@@ -217,7 +236,93 @@ def test_decimals_keep_their_digits_or_are_misfits() -> None:
     for value in (Decimal("1.255"), 1000, "0.375", float("inf")):
         with pytest.raises(MisfitError):
             fitted(price, value, is_seen=False)
+    assert not is_safe(price, [1000])
     assert is_safe(column("decimal"), [Decimal("1e-50"), 1 << 200])
+    hundreds = column("decimal", precision=3, scale=-2)
+    assert not is_safe(hundreds, [255])
+    assert fitted(hundreds, 99_900, is_seen=True) == 99_900
+    for value in (255, 100_000, 0.5):
+        with pytest.raises(MisfitError):
+            fitted(hundreds, value, is_seen=True)
+
+
+def test_a_time_of_a_record_has_no_more_digits_than_its_column_but_one_of_a_schema_is_cut_off() -> None:
+    at = dt.datetime(2025, 11, 27, 10, 0, 0, 123000, dt.UTC)
+    for seconds in (
+        *postgres_columns([("a", "timestamp(0) with time zone", True, False)], dt.UTC),
+        *mysql_columns([("a", "datetime", "datetime", None, None, 0, 1, 0)], DIALECTS["mysql"].adapt),
+    ):
+        fitted(seconds, 1764237600000, is_seen=True)
+        fitted(seconds, at, is_seen=False)
+        for value in (1764237600123, "2025-11-27T10:00:00.123Z"):
+            with pytest.raises(MisfitError):
+                fitted(seconds, value, is_seen=True)
+    [clock] = postgres_columns([("a", "time(0) without time zone", True, False)], dt.UTC)
+    for given in ("12:00:00.6", 1):
+        with pytest.raises(MisfitError):
+            fitted(clock, given, is_seen=True)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "given", "bad"),
+    [
+        ("numeric(8,2)[]", ["3.45", None, 1], "3.456"),
+        ("integer[]", [1, "2"], True),
+        ("integer[]", [], "1_000"),
+        ("character varying(3)[]", ["abc"], "abc "),
+        ("timestamp(0) without time zone[]", [0], 1),
+        ("date[]", ["2026-11-28"], "2026-11-28T10:00:00"),
+        ("money[]", [1.5], "1.239"),
+    ],
+)
+def test_each_element_of_an_array_fits_as_a_value_of_its_own_column_does(type_name: str, given: Any, bad: Any) -> None:
+    [array] = postgres_columns([("a", type_name, True, False)], dt.UTC)
+    assert isinstance(fitted(array, given, is_seen=True), str)
+    with pytest.raises(MisfitError, match=r"Column a\[\] is"):
+        fitted(array, [*given, bad], is_seen=True)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "bad"),
+    [
+        ("character varying(3)", "abc "),
+        ('"char"', "ab"),
+        ("cidr", 3.5),
+        ("macaddr", 99999999999),
+        ("interval", [1.5]),
+        ("money", "1.005"),
+        ("money", 12.345),
+        ("bit(8)", 0.5),
+        ("oid", -1),
+    ],
+)
+def test_postgresql_does_not_get_what_it_would_change(type_name: str, bad: Any) -> None:
+    [found] = postgres_columns([("a", type_name, True, False)], dt.UTC)
+    assert not is_safe(found, [bad])
+    with pytest.raises(MisfitError):
+        fitted(found, bad, is_seen=True)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "given", "bad"),
+    [
+        ("float(7,2)", 3.25, 12.345),
+        ("double(8,2)", "1.25", "1.005"),
+        ("enum('sad','2')", "2", "1"),
+        ("set('a','b')", ["a", "b"], 3),
+        ("bit(8)", "101", "1_0"),
+        ("year(4)", 2026, 5),
+        ("time(3)", "12:00:00.123", "12:00:00.1234"),
+    ],
+)
+def test_mysql_does_not_get_what_it_would_change(type_name: str, given: Any, bad: Any) -> None:
+    digits, scale = (8, 2) if "," in type_name and "'" not in type_name else (None, None)
+    name = type_name.partition("(")[0]
+    row = ("a", name, type_name, digits, scale, 3 if name == "time" else None, 1, 0)
+    [found] = mysql_columns([row], DIALECTS["mysql"].adapt)
+    fitted(found, given, is_seen=True)
+    with pytest.raises(MisfitError):
+        fitted(found, bad, is_seen=True)
 
 
 def test_columns_of_each_database_are_known() -> None:
@@ -238,7 +343,7 @@ def test_columns_of_each_database_are_known() -> None:
         ("decimal", 12, 2),
         ("decimal", None, 0),
         ("", None, 0),
-        ("decimal", None, 0),
+        ("decimal", 3, -2),
     ]
     found = mysql_columns(
         [

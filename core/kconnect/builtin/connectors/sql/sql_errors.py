@@ -74,6 +74,7 @@ MYSQL: Final[Mapping[int, Cause]] = {
     **dict.fromkeys((3819, 4025, 1369, 1525, 1526, 1644), Cause.RECORD),  # CHECK, views, partitions, SIGNAL
     **dict.fromkeys((1059, 1060, 1071, 1117, 1118, 1166), Cause.RECORD),  # columns that no table can have
     1153: Cause.RECORD,  # larger than max_allowed_packet
+    4078: Cause.RECORD,  # a value of another type than that of a UUID, an address, a geometry
     **dict.fromkeys((1054, 1136, 1267, 1348, 1906, 3105), Cause.SHAPE),  # no such column, or not to be written to
     **dict.fromkeys((2002, 2003, 2006, 2013, 2055, 1053, 1152, 1158, 1159, 1160, 1161, 1927, 4031), Cause.AWAY),
     **dict.fromkeys((1205, 1206, 1213, 1317, 1969, 3024, 1412), Cause.AWAY),  # locks, deadlocks, deadlines
@@ -131,7 +132,9 @@ def blame(kind: str, error: BaseException) -> Cause:
         return Cause.SHAPE
     code = code_of(kind, error)
     if kind == "postgresql" and code:
-        return POSTGRESQL.get(str(code)) or POSTGRESQL.get(str(code)[:2], Cause.STATE)
+        found = POSTGRESQL.get(str(code)) or POSTGRESQL.get(str(code)[:2], Cause.STATE)
+        is_of_value = found in (Cause.STATE, Cause.REFUSED) and _PARAMETER.search(_context(error))
+        return Cause.RECORD if is_of_value else found  # tsvector has a syntax, regclass names a table
     if kind == "mysql" and code:
         return MYSQL.get(int(code), Cause.STATE)
     if kind == "sqlite" and code:
@@ -180,14 +183,15 @@ def reported_of_row(error: BaseException, columns: Sequence[str], values: Sequen
     diag = getattr(error, "diag", None)
     primary = getattr(diag, "message_primary", None)
     if not primary:
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+        column = _unsendable(error, columns, values)
+        return f"{type(error).__name__}: {f'column {column}: ' if column else ''}{' '.join(str(error).split())}"
     detail = f" {diag.message_detail}" if diag is not None and diag.message_detail else ""
-    column = _column(primary, getattr(diag, "context", None) or "", columns, values)
+    column = _column(primary, _context(error), columns, values)
     return f"{type(error).__name__}: {f'column {column}: ' if column else ''}{primary}{detail}"
 
 
 def _column(primary: str, context: str, columns: Sequence[str], values: Sequence[Any]) -> str | None:
-    number = re.search(r"portal parameter \$(\d+)", context)
+    number = _PARAMETER.search(context)
     if number is not None and int(number[1]) <= len(columns):
         return columns[int(number[1]) - 1]
     limit = re.search(r"too long for type character(?: varying)?\((\d+)\)", primary)
@@ -201,6 +205,28 @@ def _column(primary: str, context: str, columns: Sequence[str], values: Sequence
     return longer[0] if len(longer) == 1 else None
 
 
+def _context(error: BaseException) -> str:
+    """Where PostgreSQL was: in a parameter, say; empty of others."""
+    first: Any = error.args[0] if error.args else None
+    found = getattr(getattr(error, "diag", None), "context", None)
+    return found or (str(first.get("W") or "") if isinstance(first, dict) else "")  # pg8000
+
+
+def _unsendable(error: BaseException, columns: Sequence[str], values: Sequence[Any]) -> str | None:
+    """The column whose value a driver has not sent: half a character, NUL, infinity."""
+    if isinstance(error, UnicodeEncodeError):
+        words = r"[\ud800-\udfff]"
+    elif "NUL (0x00)" in str(error):
+        words = r"\x00"
+    elif "be used with MySQL" in str(error):
+        words = r"^(inf|-inf|nan)$"
+    else:
+        return None
+    cells = zip(columns, values, strict=True)
+    return next((name for name, value in cells if re.search(words, str(value))), None)
+
+
+_PARAMETER: Final = re.compile(r"portal parameter \$(\d+)")
 _DOTS: Final = (
     "Dots part schema and table. A name that has some is quoted, as in table.name.format={0}${{topic}}{0}; or give the "
     "topic another name with RegexRouter."

@@ -12,6 +12,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from kconnect.api import DataError, Struct
@@ -20,6 +21,7 @@ from kconnect.builtin.connectors.sql.sql_targets import (
     REFUSALS,
     Make,
     Target,
+    array_target,
     mysql_target,
     plain_target,
     postgres_target,
@@ -48,6 +50,8 @@ class TableColumn:
     """Whether a row without it is the same as one with null in it: it may be null, and nothing else fills it."""
     is_key: bool = False
     """Whether it is one of the primary key."""
+    length: int | None = None
+    """The most characters of a text, where the database would cut off blanks behind them."""
 
 
 class MisfitError(DataError):
@@ -66,11 +70,14 @@ def fitted(column: TableColumn, value: Any, *, is_seen: bool) -> Any:
     is_own = column.kind in _BITS and isinstance(value, bool) and not is_seen  # a schema's boolean may be 0 and 1
     try:
         made = value if is_own or not column.kind else _FITS[column.kind](column, value)
-        return column.target.fitted(made)
+        made = column.target.fitted(made)
     except MisfitError:
         raise
     except REFUSALS as error:
         raise MisfitError(column, value) from error
+    if column.kind in _CLOCKS and not isinstance(value, _TIMES):  # those of a schema are cut off, as in Java
+        _require_digits(column, value, made)
+    return made
 
 
 def is_safe(column: TableColumn | None, values: Sequence[Any]) -> bool:
@@ -81,7 +88,7 @@ def is_safe(column: TableColumn | None, values: Sequence[Any]) -> bool:
     if not column.kind:
         return column.target.takes(kinds)
     if kinds <= _SAFE[column.kind]:
-        return True
+        return column.length is None or (kinds <= _TEXTS and _longest(values) <= column.length)
     if kinds <= _INTS and column.kind in _BITS:
         present = values if _NONE not in kinds else [value for value in values if value is not None]
         low, high = _range(column)
@@ -89,9 +96,21 @@ def is_safe(column: TableColumn | None, values: Sequence[Any]) -> bool:
     if column.kind == "decimal" and kinds <= _EXACT_NUMBERS:
         if column.precision is None:
             return True
-        ends = [value.as_tuple().exponent for value in values if type(value) is decimal.Decimal]
-        return all(isinstance(end, int) and end >= -column.scale for end in ends)
+        return column.scale >= 0 and _has_digits(column, [value for value in values if value is not None])
     return False
+
+
+def _has_digits(column: TableColumn, numbers: Sequence[Any]) -> bool:
+    """Whether a decimal's column has room for all of these: whole numbers and decimals."""
+    ends = [value.as_tuple().exponent for value in numbers if type(value) is decimal.Decimal]
+    if not all(isinstance(end, int) and end >= -column.scale for end in ends):
+        return False
+    limit = 10 ** (column.precision - column.scale) if column.precision is not None else 0
+    return bool(-limit < min(numbers) and max(numbers) < limit)
+
+
+def _longest(values: Sequence[str | None]) -> int:
+    return max((len(value) for value in values if value is not None), default=0)
 
 
 def wider(column: TableColumn, value: Any) -> str | None:
@@ -137,6 +156,8 @@ def _range(column: TableColumn) -> tuple[int, int]:
 
 
 def _double(column: TableColumn, value: Any) -> Any:
+    if isinstance(value, str) and value in _NOT_FINITE and column.type_name in _HAVE_NAN:
+        return float(value)
     if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value)):
         raise MisfitError(column, value)
     made = float(value)
@@ -173,10 +194,35 @@ def _decimal(column: TableColumn, value: Any) -> Any:
     if not number.is_finite():
         raise MisfitError(column, value)
     _, digits, exponent = number.normalize(_WIDE).as_tuple()
-    scale, whole = max(0, -int(exponent)), max(0, len(digits) + int(exponent))
-    if scale > column.scale or (whole > column.precision - column.scale and number):
+    whole = max(0, len(digits) + int(exponent))
+    if number and (-int(exponent) > column.scale or whole > column.precision - column.scale):
         raise MisfitError(column, value)
     return number
+
+
+def _money(column: TableColumn, value: Any) -> Any:
+    """Sums as the database's locale writes them are left to it."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        if not _DIGIT.search(value):  # it takes an empty text for 0
+            raise MisfitError(column, value)
+        return value
+    return _decimal(column, value)
+
+
+def _year(column: TableColumn, value: Any) -> Any:
+    """All four digits: MySQL makes 2001 of 1."""
+    made = _int(replace(column, kind="int16"), value)
+    if made != 0 and not 1901 <= made <= 2155:
+        raise MisfitError(column, value)
+    return made
+
+
+def _member(column: TableColumn, value: Any) -> Any:
+    """Reads members of ENUM and SET: MySQL takes digits that are none for the number of one."""
+    made = column.target.cell(value)
+    if isinstance(made, str) and made.strip().lstrip("+-").isdecimal() and f"'{made}'" not in column.type_name:
+        raise MisfitError(column, value)
+    return made
 
 
 def _bool(column: TableColumn, value: Any) -> Any:
@@ -188,7 +234,13 @@ def _bool(column: TableColumn, value: Any) -> Any:
 
 def _text(column: TableColumn, value: Any) -> Any:
     """Numbers and booleans as JSON: SQLite would write true as 1, and floats with 15 digits."""
-    return as_text(value) if isinstance(value, int | float) else value
+    made = as_text(value) if isinstance(value, int | float) else value
+    if column.length is None:
+        return made
+    made = column.target.cell(made)
+    if isinstance(made, str) and len(made) > column.length:
+        raise MisfitError(column, value)
+    return made
 
 
 def _date(column: TableColumn, value: Any) -> Any:
@@ -196,6 +248,8 @@ def _date(column: TableColumn, value: Any) -> Any:
         if _DAY.fullmatch(value):
             return value
         value = _moment(column, value)
+        if isinstance(value, str) and ":" in value:
+            raise MisfitError(column, value)
     if isinstance(value, datetime.datetime):
         if value.time() != datetime.time():
             raise MisfitError(column, value)
@@ -204,23 +258,55 @@ def _date(column: TableColumn, value: Any) -> Any:
 
 
 def _timestamp(column: TableColumn, value: Any) -> Any:
-    if isinstance(value, str):
-        value = _moment(column, value)
-        if isinstance(value, datetime.datetime) and column.precision is not None:
-            lost = value.microsecond % 10 ** max(0, 6 - column.precision)
-            if lost:
-                raise MisfitError(column, value)
-    return value
+    return _moment(column, value) if isinstance(value, str) else value
 
 
 def _moment(column: TableColumn, text: str) -> Any:
-    """A text as a time, with its zone; one that is in no known form is left to the database."""
+    """A text as a time, with its zone; one that is in no known form is left to the database.
+
+    But for what it guesses at: digits alone, a day without a year of four digits, the name of a zone where it keeps
+    none, and words for its own clock. MySQL reads 24:00:00 and 10.0.0.1 as days.
+    """
     found = _MOMENT.fullmatch(text)
     if found is None:
+        is_known = _YEAR.search(text) or text.strip().lower().lstrip("+-") == "infinity"
+        is_digits = text.strip().isdecimal() and len(text.strip()) != _DIGITS_OF_DAY
+        has_name = "with time zone" not in column.type_name and _NAMED_ZONE.search(text)
+        if not is_known or is_digits or has_name:
+            raise MisfitError(column, text)
         return text
-    if len((found["fraction"] or "").rstrip("0")) > 6:
-        raise MisfitError(column, text)
+    _require_micros(column, text, found["fraction"])
     return datetime.datetime.fromisoformat(text)
+
+
+def _time(column: TableColumn, value: Any) -> Any:
+    """A text with a zone is of UTC, as a declared time is; those of MySQL may have more hours than a day."""
+    if not isinstance(value, str):
+        return value
+    found = _CLOCK.fullmatch(value)
+    if found is None:
+        raise MisfitError(column, value)
+    _require_micros(column, value, found["fraction"])
+    if found["zone"] is None:
+        digits = 6 if column.precision is None else column.precision
+        if len((found["fraction"] or "").rstrip("0")) > digits:
+            raise MisfitError(column, value)
+        return value
+    clock = datetime.time.fromisoformat(value)
+    return (datetime.datetime.combine(_ANY_DAY, clock).astimezone(datetime.UTC)).time()
+
+
+def _require_micros(column: TableColumn, text: str, fraction: str | None) -> None:
+    """Errors: MisfitError for what is finer than a microsecond."""
+    if len((fraction or "").rstrip("0")) > 6:
+        raise MisfitError(column, text)
+
+
+def _require_digits(column: TableColumn, value: Any, made: Any) -> None:
+    """Errors: MisfitError for a time with more digits behind the second than its column has."""
+    micros = made.microsecond if isinstance(made, datetime.datetime | datetime.time) else 0
+    if column.precision is not None and micros % 10 ** max(0, 6 - column.precision):
+        raise MisfitError(column, value)
 
 
 def _as_is(column: TableColumn, value: Any) -> Any:
@@ -228,9 +314,18 @@ def _as_is(column: TableColumn, value: Any) -> Any:
 
 
 _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
+_HAVE_NAN: Final = ("double precision", "real")
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_DIGIT: Final = re.compile(r"\d")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_YEAR: Final = re.compile(r"(?<!\d)\d{4}(?!\d{5})")
+_DIGITS_OF_DAY: Final = 8
+_NAMED_ZONE: Final = re.compile(r":\d\d(?:[.,]\d+)? *(?!AM|PM|BC|AD)[A-Z]{2}[\w/+-]*\s*$", re.IGNORECASE)
+_CLOCK: Final = re.compile(
+    r"-?(?:\d+ )?\d{1,3}:\d\d(?::\d\d(?:\.(?P<fraction>\d+))?)?(?: ?[AaPp][Mm])?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?"
+)
+_ANY_DAY: Final = datetime.date(2000, 1, 1)
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.(?P<fraction>\d+))?)?(?:Z|[+-]\d\d(?::?\d\d)?)?")
 _WIDE: Final = decimal.Context(prec=100_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
@@ -244,12 +339,17 @@ _FITS: Final[Mapping[str, Callable[[TableColumn, Any], Any]]] = {
     "date": _date,
     "timestamp": _timestamp,
     "bytes": _as_is,
-    "time": _as_is,
+    "time": _time,
+    "money": _money,
+    "year": _year,
+    "member": _member,
 }
 _NONE: Final = type(None)
 _INTS: Final = frozenset({_NONE, int})
 _EXACT_NUMBERS: Final = frozenset({_NONE, int, decimal.Decimal})
+_TEXTS: Final = frozenset({_NONE, str})
 _TIMES: Final = (datetime.date, datetime.time, datetime.datetime)
+_CLOCKS: Final = ("time", "timestamp")
 _SAFE: Final[Mapping[str, frozenset[type]]] = {
     **{kind: frozenset({_NONE}) for kind in _BITS},
     "float32": frozenset({_NONE}),
@@ -260,7 +360,8 @@ _SAFE: Final[Mapping[str, frozenset[type]]] = {
     "date": frozenset({_NONE, datetime.date}),
     "timestamp": frozenset({_NONE, *_TIMES}),
     "bytes": frozenset({_NONE, bytes, bytearray}),
-    "time": frozenset({_NONE, datetime.time, str}),
+    "time": frozenset({_NONE, datetime.time}),
+    **{kind: frozenset({_NONE}) for kind in ("money", "year", "member")},
 }
 
 # --- what the columns of a table are ---
@@ -270,10 +371,12 @@ _POSTGRES: Final = {
     "bigint": "int64",
     "smallint": "int16",
     "integer": "int32",
+    "oid": "int32",
+    "money": "money",
     "real": "float32",
     "double precision": "float64",
     "numeric": "decimal",
-    **dict.fromkeys(("text", "character", "character varying"), "text"),
+    **dict.fromkeys(("text", "character", "character varying", '"char"'), "text"),
     "bytea": "bytes",
     "date": "date",
     "time without time zone": "time",
@@ -288,7 +391,10 @@ _MYSQL: Final = {
     "float": "float32",
     "double": "float64",
     "decimal": "decimal",
+    "year": "year",
+    **dict.fromkeys(("enum", "set"), "member"),
     "date": "date",
+    "time": "time",
     "datetime": "timestamp",
     "timestamp": "timestamp",
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), "text"),
@@ -312,13 +418,30 @@ def postgres_columns(rows: Sequence[Sequence[Any]], zone: datetime.tzinfo) -> li
     """Reads what POSTGRES_COLUMNS selects. `zone`: of times in columns that have none."""
     found = []
     for name, type_name, is_null, is_key in rows:
-        kind = _POSTGRES.get(re.sub(r"\([^)]*\)", "", type_name), "")
-        digits = re.search(r"\((\d+),(\d+)\)$", type_name) if kind == "decimal" else None
-        precision, scale = (int(digits[1]), int(digits[2])) if digits is not None else (None, 0)
-        target = postgres_target(type_name, zone)
-        column = TableColumn(name, kind, type_name, precision, scale, target=target)
+        column = _postgres_column(name, type_name, zone)
         found.append(replace(column, is_null_if_left_out=is_null, is_key=is_key))
     return found
+
+
+def _postgres_column(name: str, type_name: str, zone: datetime.tzinfo) -> TableColumn:
+    """An array has elements that fit a column of their type."""
+    if type_name.endswith("[]"):
+        inner = type_name[:-2]
+        element = _postgres_column(f"{name}[]", inner, zone)
+        target = array_target(inner, element.target, partial(fitted, element, is_seen=True), zone)
+        return TableColumn(name, "", type_name, target=target)
+    kind = _POSTGRES.get(re.sub(r"\([^)]*\)", "", type_name), "")
+    digits = re.search(r"\((\d+)(?:,(-?\d+))?\)", type_name)
+    column = TableColumn(name, kind, type_name, target=postgres_target(type_name, zone))
+    if kind == "money":
+        return replace(column, precision=19, scale=2)
+    if kind == "text":
+        return replace(column, length=int(digits[1]) if digits else 1 if type_name == '"char"' else None)
+    if type_name == "oid":
+        return replace(column, is_unsigned=True)
+    if digits is None or kind not in ("decimal", *_CLOCKS):
+        return column
+    return replace(column, precision=int(digits[1]), scale=int(digits[2] or 0))
 
 
 MYSQL_COLUMNS: Final = (
@@ -339,7 +462,9 @@ def mysql_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColum
         kind = _MYSQL.get(str(data_type).lower(), "")
         if str(column_type).lower() == "tinyint(1)":
             kind = ""
-        precision = digits if kind == "decimal" else fraction if kind == "timestamp" else None
+        if kind in ("float32", "float64") and scale is not None:  # FLOAT(7,2), which rounds as a decimal does
+            kind = "decimal"
+        precision = digits if kind == "decimal" else fraction if kind in _CLOCKS else None
         is_unsigned = "unsigned" in str(column_type).lower()
         target = mysql_target(str(column_type), adapt)
         column = TableColumn(name, kind, str(column_type), precision, scale or 0, is_unsigned, target=target)

@@ -325,7 +325,8 @@ class SqlSinkTask(SinkTask):
                 except Exception as error:  # as in put
                     self._refuse(placed, error, refused)
                     cursor.execute("ROLLBACK TO SAVEPOINT kconnect_row")
-                    self._writer.forget_tables()
+                    if not self._dialect.commits_at_ddl:  # else they are there, and making them again would commit
+                        self._writer.forget_tables()
                 cursor.execute("RELEASE SAVEPOINT kconnect_row")
             self._writer.require_same_tables(cursor, [(row, error) for (row, _), error in refused])
             if self._offsets is not None:

@@ -22,6 +22,8 @@ from kconnect.builtin.connectors.sql.sql_parameters import parameters_of
 from kconnect.builtin.connectors.sql.sql_session import begin_session
 from kconnect.builtin.connectors.sql.sql_url import driver_settings
 
+# Else MySQL makes 127 of 1000, "abcde" of "abcdef", and 0000-00-00 of what is no day, without a word
+_STRICT: Final = "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES')"
 # A writer that hangs in mid transaction holds the rows of its offsets. PostgreSQL ends its transaction after a minute;
 # until then the next owner's wait ends soon, and is tried again.
 _OF_EXACTLY_ONCE: Final = {"lock_timeout": "15s", "idle_in_transaction_session_timeout": "60s"}
@@ -46,6 +48,8 @@ class SinkDatabase:
             # Python's sqlite3 does not begin a transaction for SAVEPOINT and CREATE by itself
             connection.isolation_level = None
             return "BEGIN IMMEDIATE"
+        if self.dialect.name == "mysql":
+            connection.cursor().execute(_STRICT)
         if self.dialect.name != "postgresql":
             return ""
         return begin_session(connection, self.session, prepares=prepares)

@@ -54,6 +54,10 @@ class Target:
         passes, make = self.passes, self.make
         return [value if type(value) in passes else make(value) for value in values]
 
+    def cell(self, value: Any) -> Any:
+        """A value as the driver takes it. Errors: those of `REFUSALS`."""
+        return value if type(value) in self.passes else self.make(value)
+
     def fitted(self, value: Any) -> Any:
         """A value that it takes, made so if need be. Errors: those of `REFUSALS`."""
         kind = type(value)
@@ -72,17 +76,21 @@ ANYTHING: Final = Target(_OTHERS | {str, int, float, bytes, _NONE}, as_text, _NE
 
 def postgres_target(type_name: str, zone: datetime.tzinfo) -> Target:
     """By the name that format_type gives. `zone`: of times in columns that have none."""
-    if type_name.endswith("[]"):
-        inner = type_name[:-2]
-        element, of_json = _element_of(postgres_target(inner, zone), inner, zone), inner in _JSON
-        return Target(frozenset((_NONE,)), lambda value: _array(value, element, of_json=of_json))
     name = re.sub(r"\(.*\)", "", type_name).rpartition(".")[2]  # an extension may be in any schema
     kind = _POSTGRES.get(name)
     if kind is not None:
         return _target(kind)
     if name in ("bit", "bit varying"):
-        return Target(frozenset((str, _NONE)), lambda value: str(int(value)))
-    return Target(frozenset((str, _NONE)), _hstore if name == "hstore" else _in_words)
+        return Target(frozenset((str, _NONE)), _digits)
+    special: Mapping[str, Make] = {"hstore": _hstore, "interval": _number_in_words, "money": _number_in_words}
+    make = _refused if name in _ADDRESSES else special.get(name, _in_words)
+    return Target(frozenset((str, _NONE)), make)
+
+
+def array_target(type_name: str, inner: Target, fit: Make, zone: datetime.tzinfo) -> Target:
+    """An array of elements of that type of PostgreSQL. `fit`: what makes one fit it. `zone`: as of the above."""
+    element, of_json = _element_of(inner, fit, type_name, zone), type_name in _JSON
+    return Target(frozenset((_NONE,)), lambda value: _array(value, element, of_json=of_json))
 
 
 def mysql_target(type_name: str, adapt: Make) -> Target:
@@ -92,7 +100,7 @@ def mysql_target(type_name: str, adapt: Make) -> Target:
     if kind is None:
         return Target(frozenset((str, int, float, bool, bytes, _NONE)), lambda value: adapt(_text(value)))
     if kind == "bit":
-        return Target(frozenset((int, bool, bytes, _NONE)), lambda value: int(value, 2))
+        return Target(frozenset((int, bool, bytes, _NONE)), _bits)
     if kind == "set":
         return Target(frozenset((str, _NONE)), _set_member)
     if kind in _READ_TIMES:
@@ -103,6 +111,7 @@ def mysql_target(type_name: str, adapt: Make) -> Target:
 # --- by kind ---
 
 _JSON: Final = ("json", "jsonb")
+_ADDRESSES: Final = ("inet", "cidr", "macaddr", "macaddr8")  # which PostgreSQL reads numbers as
 _POSTGRES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("smallint", "integer", "bigint", "oid"), "whole"),
     **dict.fromkeys(("real", "double precision", "numeric"), "number"),
@@ -208,6 +217,25 @@ def _in_words(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime.datetime) else as_text(value)
 
 
+def _number_in_words(value: Any) -> str:
+    """The same of types that read their number out of a list, too."""
+    if isinstance(value, bool) or type(value) in _NESTED:
+        _refused(value)
+    return _in_words(value)
+
+
+def _digits(value: Any) -> str:
+    """Writes PostgreSQL's BIT: 101 is its digits."""
+    return str(value if type(value) is int else _whole(value))
+
+
+def _bits(value: Any) -> int:
+    """Writes MySQL's BIT from its digits."""
+    if not isinstance(value, str) or not re.fullmatch("[01]+", value):
+        _refused(value)
+    return int(value, 2)
+
+
 def _hstore(value: Any) -> str:
     if not isinstance(value, Mapping):
         raise TypeError(type(value).__name__)
@@ -259,12 +287,12 @@ def _array(value: Any, element: Make, *, of_json: bool) -> Any:
     return "{" + ",".join(texts) + "}"
 
 
-def _element_of(target: Target, type_name: str, zone: datetime.tzinfo) -> Make:
+def _element_of(target: Target, fit: Make, type_name: str, zone: datetime.tzinfo) -> Make:
     """What makes an element's text in an array's."""
     has_no_zone = type_name.startswith("timestamp") and type_name.endswith("without time zone")
 
     def make(value: Any) -> str:
-        made = value if type(value) in target.passes else target.make(value)
+        made = target.cell(fit(value))
         if isinstance(made, str):
             return _quoted(made)
         if isinstance(made, bool):
