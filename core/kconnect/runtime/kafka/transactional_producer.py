@@ -27,6 +27,8 @@ _PAUSE_S: Final = 0.05
 _DEFAULT_TIMEOUT_MS: Final = 60_000  # Java's, and librdkafka's
 # The broker ends transactions of this producer's after its transaction.timeout.ms anyway; this is for readers' sake.
 _ABORT_S: Final = 5.0
+# Markers are written within milliseconds.
+_KNOWN_S: Final = 1.0
 # Each of the short-lived producers has three threads and a connection; 16 at once fence 100 ids in about a second.
 _FENCERS: Final = 16
 
@@ -101,6 +103,13 @@ class TransactionalProducer(RecordProducer):
         """Discard everything sent since begin(). Errors: those of the class; TimedOutError."""
         if self._open_since_s is None:
             return
+        # While markers of the transaction before are being written the broker takes no partition into this one.
+        # librdkafka tries again, but would have a transaction aborted meanwhile of which the broker knows nothing yet
+        # (INVALID_TXN_STATE, which is fatal). What is acknowledged is in it
+        self.flush(_KNOWN_S)
+        self._discard()
+
+    def _discard(self) -> None:
         self._insist(self._client.abort_transaction, "A transaction cannot be aborted", _ABORT_S, lambda: False)
         self._open_since_s = None
 
@@ -120,7 +129,7 @@ class TransactionalProducer(RecordProducer):
         """
         if self._open_since_s is not None and not self._is_broken and not self._is_closed:
             with suppress(ConnectError):  # fenced, or no broker: the next claim aborts it
-                self.abort()
+                self._discard()
         # Of a fenced one, as it drops its messages: that has been reported
         with suppress(KafkaException, ConnectError):
             super().close()

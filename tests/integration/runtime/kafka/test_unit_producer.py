@@ -5,6 +5,7 @@ With transactions as well: what exactly-once needs of a producer.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Protocol
@@ -231,13 +232,17 @@ def test_a_transaction_is_seen_once_it_is_committed_and_never_when_it_is_aborted
     assert producer.commit(lambda: False)
     # The mark that ends a transaction comes a moment after the commit has returned
     eventually(lambda: kafka.written() == [b"1"], WITHIN_S, "it is seen")
-    producer.begin()
-    assert units.send("dropped", b"2")
-    producer.abort()
-    producer.begin()
-    assert units.send("kept too", b"3")
-    assert producer.commit(lambda: False)
+    for number in range(20):  # the broker writes the markers of one while the next begins
+        producer.begin()
+        assert units.send("dropped", b"2")
+        time.sleep(number / 4000)  # at different moments of that
+        producer.abort()
+        producer.begin()
+        assert units.send("kept too", b"%d" % (number + 3))
+        assert producer.commit(lambda: False)
     producer.serve()
-    assert units.ended == [("kept", True), ("dropped", False), ("kept too", True)]
-    eventually(lambda: kafka.written() == [b"1", b"3"], WITHIN_S, "both that were committed are seen")
+    assert [name for name, _ in units.ended] == ["kept", *["dropped", "kept too"] * 20]
+    assert all(was_written for name, was_written in units.ended if name != "dropped")
+    committed = [b"1", *(b"%d" % (number + 3) for number in range(20))]
+    eventually(lambda: kafka.written() == committed, WITHIN_S, "those that were committed are seen")
     assert producer.why_broken() is None
