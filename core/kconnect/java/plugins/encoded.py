@@ -122,7 +122,9 @@ class EncodedPoll:
     done: int
     """How many of the polled records are here; stages may have dropped some."""
     first: int
-    """The number by which Java knows the first record."""
+    """The number by which Java knows the first record of the poll."""
+    begin: int
+    """How many of the poll's records come before these."""
     task: EncodingTask
     failure: EncodedFailure | None = None
 
@@ -168,6 +170,7 @@ def encoded_poll(block: BlockReader, head: Mapping[str, Any], task: EncodingTask
         int(head["polled"]) if int(head["from"]) == 0 else 0,
         int(head["to"]) - int(head["from"]),
         int(head["first"]),
+        int(head["from"]),
         task,
         None
         if failure is None

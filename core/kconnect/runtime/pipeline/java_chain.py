@@ -347,8 +347,9 @@ class _EncodedByJava(_OwnPart):
         self._poll = poll
         self._policy = policy
         self._batches: list[KafkaBatch] = []
+        self._first = poll.first + poll.begin
         self._numbers: list[int] = []
-        """By which Java knows the records of all batches."""
+        """By which Java knows the records of all batches: those from `_first` on but for dropped ones."""
         self._positions: dict[str, SourcePosition] = {}
         self._done = 0
 
@@ -366,8 +367,10 @@ class _EncodedByJava(_OwnPart):
         kept = len(self._numbers)
         if not self._poll.task.wants_each:
             return ReadyUnit(positions, self._done, kept, topics, self._batches)
-        records = [record for batch in self._batches for record in batch.records()]
-        return ReadyUnit(positions, self._done, kept, topics, (), records, self._numbers)
+        made = (record for batch in self._batches for record in batch.records())
+        by_number = dict(zip(self._numbers, made, strict=True))
+        every = range(self._first, self._first + self._done)
+        return ReadyUnit(positions, self._done, kept, topics, (), [by_number.get(number) for number in every], every)
 
     def _settle_failures(self) -> None:
         """Take all of the poll. Errors: StageError; what came before its record is taken by then."""
