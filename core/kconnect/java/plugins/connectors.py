@@ -9,7 +9,7 @@ from typing import Any
 
 from kconnect.api import Config, ConfigDef, ConnectorContext, SinkConnector, SourceConnector
 from kconnect.api.connector import ConnectorTransactionBoundaries, ExactlyOnceSupport, SourceConnectorContext
-from kconnect.errors import ConnectError
+from kconnect.errors import BadRequestError, ConnectError
 from kconnect.java.plugins.connection import JavaConnection
 from kconnect.java.plugins.definitions import config_values
 from kconnect.java.plugins.descriptions import settings_of, version_of
@@ -76,6 +76,8 @@ class JavaConnector(Hosted):
 
     def validate(self, configs: Mapping[str, str]) -> Config:
         reported = self._ask(lambda java: java.call("validate", config=dict(configs)))
+        if reported is None:
+            raise BadRequestError(f"{self.java_class}.validate() must return a Config that is not null.")
         return Config(config_values(reported, self.config()))
 
     def config(self) -> ConfigDef:

@@ -71,7 +71,7 @@ def config_values(values: Sequence[Mapping[str, Any]], table: ConfigDef, prefix:
                 name,
                 _value(name, value["value"], key),
                 list(dict.fromkeys(value["recommended"] or ())),
-                list(value["errors"] or ()),
+                [str(error or "null") for error in value["errors"] or ()],  # as of an exception without message
                 bool(value["visible"]),
             )
         )

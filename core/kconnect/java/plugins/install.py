@@ -7,6 +7,7 @@ version fetches exactly these, on this machine or on another one. What `into` ad
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import re
 import shutil
@@ -75,6 +76,8 @@ def install(source: str, plugin_path: Path, *, name: str | None = None, into: st
             raise BadRequestError(f"{given!r} cannot be the name of a plugin's folder.", hint="Such as debezium-3.6.")
     if re.match(r"\w+://", source):
         raise BadRequestError(f"{source} is a URL.", hint="Download it, and install the file that came.")
+    if plugin_path.exists() and not plugin_path.is_dir():
+        raise BadRequestError(f"{plugin_path} is a file.", hint="Name the folder that has the folders of plugins.")
     path = Path(source).expanduser()
     if (source and path.is_dir()) or path.name.endswith((*_ARCHIVES, ".jar")):
         return _from_files(path, plugin_path, name) if into is None else _jar_into(path, _plugin(plugin_path, into))
@@ -383,8 +386,13 @@ def _unpack(path: Path, target: Path, shown: str) -> None:
                     _check(shown, member.name, is_link=not (member.isfile() or member.isdir()))
                 tar.extractall(target, members, filter="data")
     # RuntimeError: of a zip that is encrypted, or packed in a way that zipfile does not know
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, RuntimeError, OSError) as err:
+    except (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, RuntimeError) as err:
         raise BadRequestError(f"{shown} cannot be read as a {kind} file: {err}") from err
+    except OSError as err:  # the disk is full, or a name in it too long for this file system
+        what = f" {Path(err.filename).name}" if err.filename else ""
+        raise EnvironmentProblemError(
+            f"{shown} cannot be unpacked into {target.parent.parent}:{what} {err.strerror}"
+        ) from err
 
 
 def _refuse_damaged(jars: Iterable[Path]) -> None:

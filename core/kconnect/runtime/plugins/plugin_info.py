@@ -114,19 +114,22 @@ class PasswordSettings:
 
     def _of(self, kind: str, name: str, version: str | None) -> frozenset[str]:
         found = self._known.get((kind, name, version))
-        if found is None:
-            found = self._known[kind, name, version] = self._read(kind, name, version)
+        if found is not None:
+            return found
+        try:
+            found = self._read(kind, name, version)
+        except Exception as err:  # a plugin call
+            log.debug("%s does not say what its settings are: %r", name, err)
+            found = frozenset()
+            if not isinstance(err, ConfigError) or err.__cause__ is not None:
+                return found  # it is asked again: its JVM may have died just now
+        self._known[kind, name, version] = found
         return found
 
     def _read(self, kind: str, name: str, version: str | None) -> frozenset[str]:
+        """Errors: whatever the plugin raises."""
         find = self._finders.get(kind, self._finders[CONVERTERS])
-        try:
-            table = find(name, version)().config()
-        except ConfigError:
-            return frozenset()
-        except Exception as err:  # a plugin call
-            log.debug("%s does not say what its settings are: %r", name, err)
-            return frozenset()
+        table = find(name, version)().config()
         if not isinstance(table, ConfigDef):
             return frozenset()
         return frozenset(key.name for key in table.config_keys.values() if key.type is ConfigDef.Type.PASSWORD)

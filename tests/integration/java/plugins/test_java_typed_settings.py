@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.errors import ConnectError
+from kconnect.errors import BadRequestError, ConnectError
 from kconnect.java.devbroker import DevBroker
 from kconnect.java.plugins import JavaSettings
 from kconnect.runtime.config.variables import Variables
@@ -61,7 +61,8 @@ def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> str:
         for name in given.namelist():
             made.writestr(name, given.read(name))
         for interface, name in _KINDS.items():
-            made.writestr(f"META-INF/services/org.apache.kafka.connect.{interface}", f"typed.Typed${name}\n")
+            named = f"typed.Typed${name}\n" + ("typed.Typed$Sloppy\n" if name == "Source" else "")
+            made.writestr(f"META-INF/services/org.apache.kafka.connect.{interface}", named)
     return str(path)
 
 
@@ -178,3 +179,13 @@ def test_a_setting_that_java_refuses_keeps_no_other_from_being_checked(validator
     assert [text.partition(" [")[2] for text in reported["predicates.p.list.reported"].error_messages] == ["a]"]
     with pytest.raises(ConnectError, match="Failed to find any class"):
         validator.validate({**config, "connector.class": "typed.Typed$Nobody"})
+
+
+def test_a_check_that_gives_nothing_or_an_error_without_text_is_reported(validator: ConnectorValidator) -> None:
+    config = random_config(Random(6)) | {"connector.class": "typed.Typed$Sloppy", "string": "x"}
+    infos = validator.validate(config)
+    errors = {info.value.name: info.value.error_messages for info in infos.configs if info.value}
+    assert errors["string"] == ["null"]
+    del config["string"]
+    with pytest.raises(BadRequestError, match=r"^typed\.Typed\$Sloppy\.validate\(\) must return a Config"):
+        validator.validate(config)

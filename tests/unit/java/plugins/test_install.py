@@ -229,3 +229,24 @@ def test_a_jar_for_a_newer_java_is_reported(tmp_path: Path) -> None:
     (note,) = install(str(tmp_path / "new.jar"), tmp_path / "p").notes
     assert note.startswith("new.jar needs Java 96, and ")
     assert note.endswith(": set kconnect.java.home")
+
+
+def test_a_file_in_place_of_the_plugin_path_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "plugins").write_text("")
+    with pytest.raises(BadRequestError, match=r"plugins is a file\.$"):
+        install("org.example:plugin:1.0", tmp_path / "plugins")
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+def test_a_name_that_is_too_long_here_is_no_damaged_archive(tmp_path: Path, kind: str) -> None:
+    name = f"{'n' * 300}.jar"
+    given = tmp_path / f"x.{kind}"
+    if kind == "zip":
+        archive(given, name)
+    else:
+        with tarfile.open(given, "w:gz") as tar:
+            tar.addfile(tarfile.TarInfo(name))
+    with pytest.raises(
+        EnvironmentProblemError, match=r"cannot be unpacked into .*/plugins: n{300}\.jar File name too long$"
+    ):
+        install(str(given), tmp_path / "plugins")

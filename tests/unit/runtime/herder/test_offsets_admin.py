@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
 import pytest
 
-from kconnect.errors import ConflictError
+from kconnect.errors import ConflictError, TimedOutError
 from kconnect.model import ConnectorOffset, ConnectorType, TopicPartition
 from kconnect.runtime.herder.offsets.offsets_admin import OffsetsAdmin
 from kconnect.runtime.storage import commit_source_offsets
@@ -69,3 +70,27 @@ def test_a_sink_that_was_resumed_while_its_plugin_was_asked_keeps_its_offsets(
         change("snk", ConnectorType.SINK, {}, make=SampleSink, before_write=resumed)
     assert len(journal.altered) == 1, "the plugin was asked before"
     assert groups.offsets == {"connect-snk": {AT: 1}}
+
+
+def test_a_hook_that_hangs_in_java_is_named_by_its_line_there(groups: MemoryGroups) -> None:
+    asked: list[tuple[str, int | None]] = []
+
+    def java_stack(connector: str, task: int | None) -> list[str]:
+        asked.append((connector, task))
+        return ["java.lang.Thread.sleep(Native Method)", "kit.Slow$Source.alterOffsets(Slow.java:41)"]
+
+    @contextmanager
+    def opened(_: Mapping[str, str]) -> Iterator[MemoryGroups]:
+        yield groups
+
+    admin = OffsetsAdmin(MemoryOffsetStore(), opened, 0.1, java_stack)
+    gate = threading.Event()
+
+    def make() -> SampleSource:
+        gate.wait(30)
+        return SampleSource()
+
+    with pytest.raises(TimedOutError, match=r"it is at kit\.Slow\$Source\.alterOffsets\(Slow\.java:41\)"):
+        admin.alter("src", ConnectorType.SOURCE, {}, [NOW], make)
+    gate.set()
+    assert set(asked) == {("src", None)}

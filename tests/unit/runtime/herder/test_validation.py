@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from kconnect.api import ConfigDef
 from kconnect.api.config_key import MayPass
+from kconnect.api.config_parse import ConfigType as Type
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import BadRequestError
 from kconnect.logs.log_context import current_context
@@ -278,6 +280,25 @@ class WithoutTable(StringConverter):
 
     def config(self) -> Any:
         return None
+
+
+class WithFailingCheck(StringConverter):
+    """The check of its setting fails, instead of saying what is wrong."""
+
+    class Fails:
+        def ensure_valid(self, name: str, value: Any) -> None:
+            if value:
+                raise KeyError(value)
+
+    def config(self) -> ConfigDef:
+        return ConfigDef().define("pace", Type.STRING, "", self.Fails())
+
+
+def test_a_check_of_a_converter_that_fails_is_an_error_of_the_converters_setting(validator: ConnectorValidator) -> None:
+    props = {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}
+    infos = validator.validate(props | {"value.converter": f"{__name__}:WithFailingCheck", "value.converter.pace": "x"})
+    errors = {info.value.name: info.value.error_messages for info in infos.configs if info.value}
+    assert errors["value.converter"] == ["Failed to perform config validation for value converter: 'x'"]
 
 
 def test_lines_written_during_validation_say_so(validator: ConnectorValidator) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kconnect.api import ConfigDef
+from kconnect.errors import ConnectError
 from kconnect.model import named_plugins
+from kconnect.runtime.plugins.plugin_info import CONVERTERS, PasswordSettings
 
 
 def test_the_plugins_of_a_config_come_with_the_prefix_of_their_settings():
@@ -33,3 +36,21 @@ def test_the_plugins_of_a_config_come_with_the_prefix_of_their_settings():
 )
 def test_a_config_that_names_none_has_none(config):
     assert list(named_plugins(config)) == []
+
+
+def test_a_plugin_that_could_not_say_what_is_secret_is_asked_again() -> None:
+    answers: list[ConnectError | ConfigDef] = [
+        ConnectError("its JVM has just died"),
+        ConfigDef().define("pin", ConfigDef.Type.PASSWORD),
+    ]
+
+    class Named:
+        def config(self) -> ConfigDef:
+            answer = answers.pop(0)
+            if isinstance(answer, ConnectError):
+                raise answer
+            return answer
+
+    settings = PasswordSettings({"": lambda name, version: Named, CONVERTERS: lambda name, version: Named})
+    config = {"connector.class": "Vault"}
+    assert [settings.of(config) for _ in range(3)] == [set(), {"pin"}, {"pin"}]

@@ -129,7 +129,7 @@ class ClusterOffsets:
                 require_offsets_match(expected, name, self.read(name, host, timeout_s))
             entry = self._config.get(name)
             kind, config = host.kind(entry.config), host.resolved(entry).values
-            admin = OffsetsAdmin(self._store_to_change(entry, kind, config), self._groups, timeout_s)
+            admin = OffsetsAdmin(self._store_to_change(entry, kind, config), self._groups, timeout_s, host.java_stack)
             make = partial(host.new_plugin, config)
             if offsets is None:
                 return admin.reset(name, kind, config, make, before_write)
@@ -140,7 +140,7 @@ class ClusterOffsets:
     ) -> str:
         """Set the offsets of a connector that is about to be created. Gives the message REST shows."""
         kind, config = host.kind(entry.config), host.resolved(entry).values
-        admin = OffsetsAdmin(self._store_to_change(entry, kind, config), self._groups, timeout_s)
+        admin = OffsetsAdmin(self._store_to_change(entry, kind, config), self._groups, timeout_s, host.java_stack)
         return admin.begin_with(entry.name, kind, config, offsets, lambda: host.new_plugin(config))
 
     def _store_to_change(self, entry: ConnectorEntry, kind: ConnectorType, config: Mapping[str, str]) -> OffsetStore:

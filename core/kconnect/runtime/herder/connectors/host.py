@@ -164,6 +164,10 @@ class ConnectorHost:
         hosted = self._hosted[name] = HostedConnector(parts, lambda: self.resolved(entry, is_starting=True))
         hosted.transition_to(entry.target_state)
 
+    def java_stack(self, connector: str, task: int | None) -> list[str] | None:
+        """Works as PluginRegistry.java_stack."""
+        return self._parts.plugins.java_stack(connector, task)
+
     def transition(self, name: str, state: TargetState) -> None:
         """Bring the instance to a state; tasks are not touched. Errors: ConnectError; its status shows why."""
         self._hosted[name].transition_to(state)

@@ -106,9 +106,11 @@ class ConnectorRunner:
             del future, action, item  # keep no result alive while waiting for the next call
 
 
-def call_once(name: str, what: str, action: Callable[[], Result], timeout_s: float) -> Result:
+def call_once(
+    name: str, what: str, action: Callable[[], Result], timeout_s: float, java_stack: JavaStack = lambda: None
+) -> Result:
     """One call of a plugin of connector `name` on its own thread. Errors: as ConnectorRunner.call."""
-    runner = ConnectorRunner(name)
+    runner = ConnectorRunner(name, java_stack)
     try:
         return runner.call(what, action, timeout_s)
     finally:

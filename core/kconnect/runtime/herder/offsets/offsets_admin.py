@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.api.topic_names import topic_name_problem
@@ -99,7 +100,15 @@ class OffsetsAdmin:
     raise.
     """
 
-    def __init__(self, store: OffsetStore, groups: GroupOffsetsFactory, call_timeout_s: float) -> None:
+    def __init__(
+        self,
+        store: OffsetStore,
+        groups: GroupOffsetsFactory,
+        call_timeout_s: float,
+        java_stack: Callable[[str, int | None], list[str] | None] = lambda *_: None,
+    ) -> None:
+        """`java_stack`: as PluginRegistry.java_stack."""
+        self._java_stack = java_stack
         self._store = store
         self._groups = groups
         self._call_timeout_s = call_timeout_s
@@ -249,6 +258,7 @@ class OffsetsAdmin:
                 f"alter_offsets of connector {name}",
                 lambda: bool(ask(subject.make())),
                 self._call_timeout_s,
+                partial(self._java_stack, name, None),
             )
         except (DataError, ConfigError) as err:
             raise BadRequestError(str(err), hint=err.hint) from err

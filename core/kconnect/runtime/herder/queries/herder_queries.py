@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import kconnect
@@ -252,7 +253,8 @@ class HerderQueries:
 
     def _checked(self, name: str, check: Callable[[], Result]) -> Result:
         try:
-            return call_once(name, f"validate of connector {name}", check, self._parts.times.call_s)
+            stack = partial(self._parts.plugins.java_stack, name, None)
+            return call_once(name, f"validate of connector {name}", check, self._parts.times.call_s, stack)
         except ConnectError:
             raise
         except Exception as err:  # a plugin call

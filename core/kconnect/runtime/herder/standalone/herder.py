@@ -79,7 +79,7 @@ class StandaloneHerder(HerderQueries):
         self._config = MemoryConfig()
         self._status = MemoryStatus()
         self._orders = Orders(parts.times.call_s)
-        self._offsets = OffsetsAdmin(parts.offsets, parts.groups, parts.times.call_s)
+        self._offsets = OffsetsAdmin(parts.offsets, parts.groups, parts.times.call_s, parts.plugins.java_stack)
         self._tasks = TaskRuns(parts.launcher, self._status, parts.worker_config, parts.times.stop_s)
         self._connectors = HostedConnectors(parts, self._config, self._status, self._orders, self._tasks)
         self._host = self._connectors.host

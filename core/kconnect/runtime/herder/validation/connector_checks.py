@@ -335,7 +335,12 @@ class ConnectorValidator:
             return nothing
         prefix = f"{key}."
         own = {name.removeprefix(prefix): value for name, value in props.items() if name.startswith(prefix)}
-        found = table.validate({"converter.type": key.removesuffix(".converter"), **own})
+        try:
+            found = table.validate({"converter.type": key.removesuffix(".converter"), **own})
+        except Exception as err:  # of a validator or recommender of the plugin
+            log.warning("Failed to perform config validation for %s of type %s", label, props[key], exc_info=True)
+            values[key].add_error_message(f"Failed to perform config validation for {label}: {err}")
+            return nothing
         return prefixed(prefix, table.config_keys, found)
 
     def _is_wanted(self, plugin: Any, props: Mapping[str, str], values: Mapping[str, ConfigValue], key: str) -> bool:
