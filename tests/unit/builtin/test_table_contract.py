@@ -188,6 +188,19 @@ def test_only_the_member_of_an_element_that_does_not_fit_is_left_out(kind, tmp_p
     assert rows[1:] == [{"id": 2, "l": [{"q": 2, "r": None}, None, {"q": 3, "r": None}], "s": {"x": 2}}, {"id": 3}]
 
 
+def test_of_members_of_several_kinds_in_one_list_those_that_fit_stay(tmp_path):
+    with sink_of("parquet", tmp_path, schema_contract="discard-value") as sink:
+        mixed = [{"b": "x"}, {"b": 2}, None, {"b": None}, {"b": [3]}, {"b": 2**70}, {"c": True}]
+        rows = written(sink, [{"id": 1, "l": [{"b": 1}]}], [{"id": 2, "l": mixed}, {"id": 3}, {"id": 4, "l": []}])
+        assert sink.task._discards.values == 4
+    none = {"b": None}
+    assert rows[1:] == [
+        {"id": 2, "l": [none, {"b": 2}, None, none, none, none, none]},
+        {"id": 3},
+        {"id": 4, "l": []},
+    ]
+
+
 def test_a_map_that_does_not_fit_is_left_out_without_those_beside_it():
     table = pa.schema([("m", pa.map_(pa.string(), pa.int32()))])
     wide = pa.array([[("a", 1)], [("b", 2**40)], None, [("c", 3)]], pa.map_(pa.string(), pa.int64()))

@@ -401,8 +401,8 @@ def time_reader(kind: ColumnType, unit: str | None) -> Callable[[Any], Any]:
             micros = value * whole
         else:
             micros = int((number_of(value, kind) * a_unit).to_integral_value(decimal.ROUND_FLOOR))
-            if unit == "d" and micros % whole:
-                raise misfit(value, kind, "and has a time of day")
+        if make is _date and micros % _MICROS_A_DAY:
+            raise misfit(value, kind, "and has a time of day")
         try:
             return make(micros, kind, cut)
         except (ValueError, OverflowError, NotFittingError) as error:

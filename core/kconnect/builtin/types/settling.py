@@ -108,7 +108,7 @@ def _known(
     if pa.types.is_struct(old) and pa.types.is_struct(column.type):
         return [(name, _members(column, old, path, rules, came))]
     try:
-        if (elements := _elements(column, old, path, rules)) is not None:
+        if (elements := _elements(column, old, path, rules, came)) is not None:
             return [(name, elements)]
         rules.check(old, column, path)
         return [(name, column)]
@@ -123,6 +123,9 @@ def _known(
         raise DiscardedRowError(f"{error}") from error
     if contract is Contract.EVOLVE and pa.types.is_string(old):
         return [(name, _texts(column, came))]
+    if contract is Contract.DISCARD_VALUE and (alone := _each_alone(column, old, path, rules, came)) is not None:
+        rules.discarded(path, alone.null_count - column.null_count, error)
+        return [(name, alone)]
     fits = _rows_that_fit(column, old, path, rules)
     is_any = pc.any(pc.and_(fits, column.is_valid())).as_py()
     kept = pc.if_else(fits, column, pa.nulls(len(column), column.type)) if is_any else None
@@ -143,7 +146,7 @@ def _members(column: pa.StructArray, old: pa.StructType, path: str, rules: Settl
     return pa.StructArray.from_arrays(children, names=names, mask=column.is_null())
 
 
-def _elements(column: pa.Array, old: pa.DataType, path: str, rules: Settling) -> pa.Array | None:
+def _elements(column: pa.Array, old: pa.DataType, path: str, rules: Settling, came: Came) -> pa.Array | None:
     """Lists or maps of structs with settled structs; None for other columns.
 
     An element has no second column: what would need one is an error. Errors: as settled.
@@ -161,7 +164,10 @@ def _elements(column: pa.Array, old: pa.DataType, path: str, rules: Settling) ->
         return None
     discarded: list[tuple[str, int, DataError]] = []
     inner = replace(rules, moves=False, discarded=lambda *one: discarded.append(one))
-    made = with_elements(column, _members(items, kind, f"{path}[]", inner, None))
+    below = _items_of(came) if is_list(column.type) else None
+    if below is not None and len(below) != len(items):
+        below = None  # not those that the column was seen in
+    made = with_elements(column, _members(items, kind, f"{path}[]", inner, below))
     for one in discarded:
         rules.discarded(*one)
     return made
@@ -207,6 +213,27 @@ def _texts(column: pa.Array, came: Came) -> pa.Array:
         if own.count(None) == column.null_count:  # else it is of the key, or a transformation's
             return pa.array([None if value is None else as_text(value) for value in own], pa.string())
     return fit(column, pa.string(), WIDENED)
+
+
+def _each_alone(column: pa.Array, old: pa.DataType, path: str, rules: Settling, came: Came) -> pa.Array | None:
+    """Values of several kinds, seen as text together, as each fits the column by itself; None where they are of one."""
+    import pyarrow as pa
+
+    if came is None or len(came) != len(column) or not is_text(column.type) or {*map(type, came)} <= {str, _NONE}:
+        return None
+    found: list[pa.Array] = []
+    for value in came:
+        try:
+            one = pa.array([value])
+            if value is not None:
+                rules.check(old, one, path)
+            found.append(kept(one, old, path))
+        except (DataError, pa.ArrowException, OverflowError):
+            found.append(pa.nulls(1, old))
+    return pa.concat_arrays(found)
+
+
+_NONE: Final = type(None)
 
 
 def _variant(

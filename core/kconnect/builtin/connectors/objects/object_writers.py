@@ -262,7 +262,8 @@ def _line(value: Any) -> bytes:
         return value
     if isinstance(value, str):
         return value.encode()
-    raise DataError(f"A value of type {type(value).__name__} is not a line; object.format=jsonl takes any")
+    hint = "JSON takes any: object.format=jsonl, or JsonFormat as format.class."
+    raise DataError(f"A value of type {type(value).__name__} is not a line", hint=hint)
 
 
 def _as_known(piece: pa.Table, known: pa.Schema) -> pa.Schema:

@@ -108,7 +108,10 @@ def _table_problems(  # Any: SQLAlchemy's
     known = {name for table in found for name in (table.name, *table.known_names)}
     missing = [name for name in config["table.whitelist"] if name.replace('"', "") not in known]
     if missing:
-        log.warning("table.whitelist names what does not exist (yet): %s", ", ".join(missing))
+        types = ", ".join(config["table.types"])
+        log.warning(
+            "table.whitelist names what does not exist (yet) as a %s (table.types): %s", types, ", ".join(missing)
+        )
     return []
 
 
