@@ -18,9 +18,10 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kconnect.errors import (
     AlreadyExistsError,
@@ -52,6 +53,10 @@ _CODE_OF: tuple[tuple[type[Exception], int], ...] = (
     (UnreachableError, 5),
     (TimedOutError, 6),
 )
+
+
+# What a write meets, such as one of stdout, whose error names no file
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
 class ExitError(Exception):
@@ -109,6 +114,9 @@ def explain(error: BaseException) -> Explained:
     if isinstance(error, ConnectError):
         explained = plain_words(str(error))
         return Explained(explained.sentence, error.hint or explained.hint or _usual_hint(error), code)
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        where = error.filename2 or error.filename  # of a copy, first the file that is read
+        return Explained(f"{where or 'The output cannot be written'}: {error.strerror}", None, code)
     if isinstance(error, OSError) and error.filename:
         return Explained(f"{error.filename}: {error.strerror}", None, code)
     return Explained(f"{type(error).__name__}: {error}", "This is a bug in connect: --verbose shows the trace.", code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -279,6 +280,13 @@ def test_a_json_array_holds_several_connectors(tmp_path):
 )
 def test_the_root_cause_of_a_trace_is_one_line(trace, cause):
     assert root_cause(trace) == cause
+
+
+def test_a_disk_without_room_is_no_bug_and_of_a_copy_the_file_that_is_written_is_named():
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert explain(full) == ("The output cannot be written: No space left on device", None, 1)
+    copy = OSError(errno.ENOSPC, "No space left on device", "driver.jar", None, "plugins/driver.jar")
+    assert explain(copy).sentence == "plugins/driver.jar: No space left on device"
 
 
 def test_a_class_that_a_worker_does_not_have_is_one_sentence_and_the_likely_name():

@@ -182,7 +182,7 @@ def _plain_producer(control: TaskControl, report_each: bool) -> IdleClosingProdu
     spec = control.spec
     settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=_producer_id(control))
     warn(warnings)
-    name, note = str(spec.id), partial(note_usage, control.counters)
+    name, note = str(spec.id), partial(note_usage, control)
     if report_each or "oauth_cb" in settings:  # the bulk client has no way to be given a token
         return IdleClosingProducer(
             name, lambda: RecordProducer(settings, name, report_each=report_each, note_usage=note)
@@ -289,7 +289,7 @@ def _consumer(control: TaskControl, ports: TaskPorts, task: SinkTask) -> SinkCon
     wanted = consumer_interceptors(spec.worker_config, spec.connector_config, **ids)
     interceptors = make_interceptors(ConsumerInterceptor, wanted, ports.plugins, control.in_stage, control.monitor)  # type: ignore[type-abstract]  # looks for a subclass
     reset = offset_reset(spec.worker_config, spec.connector_config)
-    noted = partial(note_usage, control.counters)
+    noted = partial(note_usage, control)
     group = str(settings["group.id"])
     joins = LostJoins(partial(_members, control, group))
     consumer = RecordConsumer(settings, str(spec.id), note_usage=noted, reset=reset, lost_joins=joins)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,6 @@ from kconnect.runtime.config.exactly_once_settings import (
 )
 from kconnect.runtime.config.worker_config import worker_value
 from kconnect.runtime.kafka import ClientUsage, TransactionalProducer
-from kconnect.runtime.metrics import TaskCounters
 from kconnect.runtime.pipeline.boundaries import TransactionRequests, boundary_of
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnceParts
 from kconnect.runtime.pipeline.offset_copies import OffsetCopies
@@ -78,21 +78,21 @@ def transactions_of(
     interval_ms = config.transaction_boundary_interval_ms
     return SourceTransactions(
         control,
-        TransactionalProducer(
-            settings, str(spec.id), report_each=report_each, note_usage=partial(note_usage, control.counters)
-        ),
+        TransactionalProducer(settings, str(spec.id), report_each=report_each, note_usage=partial(note_usage, control)),
         kind,
         seconds(spec.worker_config, "offset.flush.interval.ms") if interval_ms is None else interval_ms / 1000,
         TransactionRequests() if kind is TransactionBoundary.CONNECTOR else None,
     )
 
 
-def note_usage(counters: TaskCounters, usage: ClientUsage) -> None:
+def note_usage(control: TaskControl, usage: ClientUsage) -> None:
     """Count what a task's client has done since its last report."""
+    counters = control.counters
     counters.bytes_sent += usage.bytes_sent
     counters.bytes_received += usage.bytes_received
     counters.request_ms.add(usage.request_ms.count, usage.request_ms.total, usage.request_ms.most)
     counters.throttle_ms.add(usage.throttle_ms.count, usage.throttle_ms.total, usage.throttle_ms.most)
+    control.health.throttled(usage.throttle_ms.most, time.monotonic())
 
 
 def seconds(worker: Mapping[str, str], name: str) -> float:

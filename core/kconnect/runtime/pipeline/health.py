@@ -18,6 +18,9 @@ CONVERSION: Final = "The conversion of records"
 _QUIET_S: Final = 5.0
 # Two of a columnar sink's fetches (5,000): what lies between two looks at a busy topic is no lag.
 _LEAST_BEHIND: Final = 10_000
+# A client reports each 10 s; one that hears nothing meanwhile is being held back.
+_THROTTLED_S: Final = 60.0
+_LEAST_THROTTLE_MS: Final = 100.0
 # A source that waits for Kafka most of the time is held up by it.
 _HELD_UP_SHARE: Final = 0.5
 
@@ -69,6 +72,8 @@ class TaskHealth:
         self.failed_calls = 0
         """Calls that failed and were retried since the task started."""
         self._retry: Trouble | None = None
+        # Whoever serves its client:
+        self._throttled: tuple[float, float] | None = None  # when and how long (ms), as reported last
         # Whoever commits:
         self._commit: Trouble | None = None
         self._commit_began_s: float | None = None
@@ -110,6 +115,13 @@ class TaskHealth:
         since_s, self.waiting_since_s = self.waiting_since_s, None
         if since_s is not None:
             self.waited_s += now_s - since_s
+
+    # --- events of its client ---
+
+    def throttled(self, most_ms: float, now_s: float) -> None:
+        """Quotas of brokers have had its client wait for so long at most, since its last report."""
+        if most_ms >= _LEAST_THROTTLE_MS:
+            self._throttled = (now_s, most_ms)
 
     # --- events of commits ---
 
@@ -174,15 +186,21 @@ class TaskHealth:
         waits = self._waits.look(now_s, self.waited_s, self.waiting_since_s)
         if grows_since_s is not None:
             cause = f"It is {pluralize(behind, 'record')} behind the ends of its partitions and falling further behind"
-            return TaskCondition(Condition.LAGGING, self._ms(grows_since_s), behind, cause)
+            return TaskCondition(Condition.LAGGING, self._ms(grows_since_s), behind, cause + self._quota(now_s))
         if waits is not None:
             since_s, share = waits
             cause = (
                 "Kafka accepts records more slowly than poll() returns them: "
                 f"the task spends {share:.0%} of its time waiting for room in the producer's queue"
             )
-            return TaskCondition(Condition.LAGGING, self._ms(since_s), 0, cause)
+            return TaskCondition(Condition.LAGGING, self._ms(since_s), 0, cause + self._quota(now_s))
         return None
+
+    def _quota(self, now_s: float) -> str:
+        at_s, most_ms = self._throttled or (now_s, 0.0)
+        if not most_ms or now_s - at_s > max(_THROTTLED_S, most_ms / 1000):
+            return ""
+        return f"; a quota of the brokers holds its client back, by up to {most_ms / 1000:.1f} s a request"
 
     def _ms(self, at_s: float) -> int:
         return int(at_s * 1000 + self._epoch_offset_ms)

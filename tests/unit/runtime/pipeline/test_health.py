@@ -118,6 +118,18 @@ def test_a_sink_that_falls_further_behind_for_a_minute_is_lagging_with_how_far(h
     assert "30,000 records behind" in (found.cause or "")
 
 
+def test_who_lags_while_quotas_hold_its_client_back_says_so_and_for_a_minute_after(health):
+    quota = "; a quota of the brokers holds its client back, by up to 9.9 s a request"
+    health.throttled(9_940.0, 50.0)
+    assert looked(health, [step * 10_000 for step in range(10)])[-1] is Condition.LAGGING
+    health.throttled(40.0, 95.0)  # what nobody notices
+    assert [(health.look(now_s).cause or "").endswith(quota) for now_s in (100.0, 120.0)] == [True, False]
+    source = TaskHealth(HealthSettings(), 0.0, EPOCH_MS)
+    source.waiting_since_s = 5.0
+    source.throttled(100_000.0, 0.0)
+    assert (source.look(99.0).cause or "").endswith("by up to 100.0 s a request")
+
+
 def test_a_sink_that_works_off_a_backlog_is_not_lagging(health):
     assert set(looked(health, [10_000_000 - 100_000 * step for step in range(100)])) == {Condition.HEALTHY}
 
