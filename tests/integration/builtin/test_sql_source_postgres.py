@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from kconnect.api import ConfigError, ConnectError
+from kconnect.api import ConfigError, ConnectError, DataError
 from kconnect.testing import SinkHarness, SourceHarness
 from kit.differences import hold_alike
 from kit.postgres import Database, database
@@ -364,6 +364,21 @@ def test_a_row_that_connect_cannot_hold_is_given_up_alone_where_errors_are_toler
         assert "odd cannot be read: Column v has a value that is not of type timestamp" in given_up[2][1]
         if mode == "incrementing":
             assert given_up[8][0].source_offset == {"incrementing": 8}
+
+
+def test_a_row_of_no_place_fails_the_task_with_its_table_and_column(server: Database, schema: str) -> None:
+    run(
+        server,
+        "CREATE TABLE placeless (at timestamp NOT NULL, d date)",
+        "INSERT INTO placeless VALUES ('2026-01-01', 'infinity'), ('-infinity', null)",
+        schema=schema,
+    )
+    settings = {"timestamp_column_name": "at", "errors_tolerance": "all"}
+    with (
+        source_of(server, schema, mode="timestamp", table_whitelist="placeless", **settings) as source,
+        pytest.raises(DataError, match=r"placeless cannot be read: Column at has a value"),
+    ):
+        source.poll(1)
 
 
 def test_times_mean_the_same_whatever_the_zones_of_database_and_session_are(server: Database, schema: str) -> None:

@@ -282,9 +282,13 @@ class RoundReader:
             except ColumnError as error:
                 known = self._texts.setdefault(target.name, set())
                 if self._kind != "sqlite" or error.column.name in known:
-                    if self._settings.gives_up_rows and error.column.name.lower() not in _names_of(cursor):
-                        return _chunk_without(shape, cursor, rows, target)
-                    raise DataError(f"{target.name} cannot be read: {error}", hint=error.hint) from error
+                    found = error
+                    if self._settings.gives_up_rows:
+                        try:
+                            return _chunk_without(shape, cursor, rows, target)
+                        except ColumnError as placeless:
+                            found = placeless
+                    raise DataError(f"{target.name} cannot be read: {found}", hint=found.hint) from found
                 known.add(error.column.name)
                 log.warning("%s: %s. The column is read as text from now on", target.name, error)
 
