@@ -21,6 +21,8 @@ _LEAST_BEHIND: Final = 10_000
 # A client reports each 10 s; one that hears nothing meanwhile is being held back.
 _THROTTLED_S: Final = 60.0
 _LEAST_THROTTLE_MS: Final = 100.0
+# A quota that shapes a stream has its requests wait for parts of a second; who waits so long sees no ends of partitions
+_LONG_THROTTLE_MS: Final = 5_000.0
 # A source that waits for Kafka most of the time is held up by it.
 _HELD_UP_SHARE: Final = 0.5
 
@@ -73,7 +75,7 @@ class TaskHealth:
         """Calls that failed and were retried since the task started."""
         self._retry: Trouble | None = None
         # Whoever serves its client:
-        self._throttled: tuple[float, float] | None = None  # when and how long (ms), as reported last
+        self._throttled: tuple[float, float, float] | None = None  # since when, when last, and how long then (ms)
         # Whoever commits:
         self._commit: Trouble | None = None
         self._commit_began_s: float | None = None
@@ -121,7 +123,8 @@ class TaskHealth:
     def throttled(self, most_ms: float, now_s: float) -> None:
         """Quotas of brokers have had its client wait for so long at most, since its last report."""
         if most_ms >= _LEAST_THROTTLE_MS:
-            self._throttled = (now_s, most_ms)
+            since_s = now_s if (known := self._throttled_now(now_s)) is None else known[0]
+            self._throttled = (since_s, now_s, most_ms)
 
     # --- events of commits ---
 
@@ -194,16 +197,28 @@ class TaskHealth:
                 f"the task spends {share:.0%} of its time waiting for room in the producer's queue"
             )
             return TaskCondition(Condition.LAGGING, self._ms(since_s), 0, cause + self._quota(now_s))
+        held, after_s = self._throttled_now(now_s), self.settings.lagging_after_s
+        if held is not None and held[1] >= _LONG_THROTTLE_MS and after_s and now_s - held[0] >= after_s:
+            return TaskCondition(Condition.LAGGING, self._ms(held[0]), 0, f"A{_held_back(held[1])}")
         return None
 
     def _quota(self, now_s: float) -> str:
-        at_s, most_ms = self._throttled or (now_s, 0.0)
-        if not most_ms or now_s - at_s > max(_THROTTLED_S, most_ms / 1000):
-            return ""
-        return f"; a quota of the brokers holds its client back, by up to {most_ms / 1000:.1f} s a request"
+        held = self._throttled_now(now_s)
+        return "" if held is None else f"; a{_held_back(held[1])}"
+
+    def _throttled_now(self, now_s: float) -> tuple[float, float] | None:
+        """Since when quotas hold its client back, and for how long (ms) at most; None if they do not."""
+        if self._throttled is None:
+            return None
+        since_s, at_s, most_ms = self._throttled
+        return None if now_s - at_s > max(_THROTTLED_S, most_ms / 1000) else (since_s, most_ms)
 
     def _ms(self, at_s: float) -> int:
         return int(at_s * 1000 + self._epoch_offset_ms)
+
+
+def _held_back(most_ms: float) -> str:
+    return f" quota of the brokers holds its client back, by up to {most_ms / 1000:.1f} s a request"
 
 
 def _failed(before: Trouble | None, cause: str, now_s: float) -> Trouble:

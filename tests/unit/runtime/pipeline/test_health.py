@@ -130,6 +130,19 @@ def test_who_lags_while_quotas_hold_its_client_back_says_so_and_for_a_minute_aft
     assert (source.look(99.0).cause or "").endswith("by up to 100.0 s a request")
 
 
+def test_who_hears_nothing_of_kafka_for_a_quota_is_lagging_and_whose_stream_is_shaped_is_not(health):
+    shaped = TaskHealth(HealthSettings(), 0.0, EPOCH_MS)
+    for second in range(0, 70, 10):
+        health.throttled(27_497.0 if second % 30 == 0 else 0.0, float(second))
+        shaped.throttled(900.0, float(second))
+    assert health.look(59.0).condition is Condition.HEALTHY
+    found = health.look(60.0)
+    assert (found.condition, found.since_ms) == (Condition.LAGGING, at(0))
+    assert found.cause == "A quota of the brokers holds its client back, by up to 27.5 s a request"
+    assert health.look(130.0).condition is Condition.HEALTHY
+    assert shaped.look(60.0).condition is Condition.HEALTHY
+
+
 def test_a_sink_that_works_off_a_backlog_is_not_lagging(health):
     assert set(looked(health, [10_000_000 - 100_000 * step for step in range(100)])) == {Condition.HEALTHY}
 
