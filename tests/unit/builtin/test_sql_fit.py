@@ -372,6 +372,11 @@ def test_columns_of_each_database_are_known() -> None:
         )
     ]
     assert kinds == ["int64", "text", "float64", "", "bool"]
+    [real] = sqlite_columns([(0, "a", "REAL", 0, None, 0)], DIALECTS["sqlite"].adapt)
+    assert is_safe(real, [1.5, None, float("inf")])
+    assert not is_safe(real, [float("nan")])
+    with pytest.raises(MisfitError, match="Column a is REAL, and would change the value nan"):
+        fitted(real, float("nan"), is_seen=False)
 
 
 def test_a_kind_holds_all_values_and_the_wider_one_what_the_column_has() -> None:

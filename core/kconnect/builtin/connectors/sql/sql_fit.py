@@ -50,6 +50,8 @@ class TableColumn:
     """Whether a row without it is the same as one with null in it: it may be null, and nothing else fills it."""
     is_key: bool = False
     """Whether it is one of the primary key."""
+    is_null_for_nan: bool = False
+    """Whether NaN would be null in it, as in SQLite."""
     length: int | None = None
     """The most characters of a text, where the database would cut off blanks behind them."""
 
@@ -67,6 +69,8 @@ def fitted(column: TableColumn, value: Any, *, is_seen: bool) -> Any:
     """The value as it is handed to the driver. `is_seen`: it came without schema. Errors: MisfitError."""
     if value is None:
         return value
+    if value != value and column.is_null_for_nan and column.kind in _NAN_IS_NULL:
+        raise MisfitError(column, value)
     is_own = column.kind in _BITS and isinstance(value, bool) and not is_seen  # a schema's boolean may be 0 and 1
     try:
         made = value if is_own or not column.kind else _FITS[column.kind](column, value)
@@ -85,6 +89,8 @@ def is_safe(column: TableColumn | None, values: Sequence[Any]) -> bool:
     if column is None:
         return True
     kinds = {*map(type, values)}
+    if column.is_null_for_nan and float in kinds and any(value != value for value in values):
+        return False
     if not column.kind:
         return column.target.takes(kinds)
     if kinds <= _SAFE[column.kind]:
@@ -344,6 +350,7 @@ _FITS: Final[Mapping[str, Callable[[TableColumn, Any], Any]]] = {
     "year": _year,
     "member": _member,
 }
+_NAN_IS_NULL: Final = ("float64", "")
 _NONE: Final = type(None)
 _INTS: Final = frozenset({_NONE, int})
 _EXACT_NUMBERS: Final = frozenset({_NONE, int, decimal.Decimal})
@@ -477,7 +484,7 @@ def sqlite_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColu
     target = plain_target(adapt)
     found = []
     for _, name, declared, is_required, default, key in rows:
-        column = TableColumn(name, *_affinity(str(declared or "")))
+        column = TableColumn(name, *_affinity(str(declared or "")), is_null_for_nan=True)
         is_null = not is_required and default is None and not key
         found.append(replace(column, target=target, is_null_if_left_out=is_null, is_key=bool(key)))
     return found
