@@ -2,7 +2,8 @@
 
 Each component that learns a secret registers it here under an owner: the herder per connector, a slot per task. Kept
 per process and not per thread, because clients log and fail on their own threads. Names of connectors, topics and
-tables, which may have a short password in them, are registered as well and stay as they are.
+tables, which may have a short password in them, are registered as well and stay as they are; so do the lines of traces
+that say where the code is. A password of letters alone, which may be a common word, is hidden where it is a whole word.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import Final
 
 HIDDEN: Final = "[hidden]"
 """What stands in place of a secret."""
+
+# Where the code is, in Java's traces and in Python's: paths and names, never a value
+_FRAMES: Final = r"(?m:^\s+at [\w.$/<>@-]+\([^()\n]*\)$|^ +File \"[^\"\n]+\", line \d+, in \S+$)"
 
 # Shorter values are hardly secrets, and replacing them would make text unreadable.
 _MIN_CHARS: Final = 3
@@ -30,8 +34,8 @@ class Redactor:
         self._lock = threading.Lock()  # guards _owned
         self._owned: dict[str, frozenset[str]] = {}
         self._names: dict[str, frozenset[str]] = {}  # by owner, guarded likewise
-        self._kept: dict[str, re.Pattern[str] | None] = {}
-        """Holds, for a secret that was met in a text, the names that have it in them."""
+        self._kept: dict[str, re.Pattern[str]] = {}
+        """Holds, for a secret that was met in a text, what stays: frames, and the names that have it in them."""
         self._hidden: tuple[str, ...] | None = ()  # None: must be rebuilt from _owned
 
     def remember(self, owner: str, secrets: Iterable[str], names: Iterable[str] = ()) -> None:
@@ -72,25 +76,29 @@ class Redactor:
                 hidden = self._hidden = tuple(sorted(known, key=lambda secret: (-len(secret), secret)))
         for secret in hidden:
             if secret in text:
-                names = self._names_with(secret)
-                if names is None:
-                    text = text.replace(secret, HIDDEN)
-                else:  # every second part is a name
-                    parts = names.split(text)
-                    parts[::2] = [part.replace(secret, HIDDEN) for part in parts[::2]]
-                    text = "".join(parts)
+                parts = self._names_with(secret).split(text)  # every second part is a name
+                parts[::2] = [_without(secret, part) for part in parts[::2]]
+                text = "".join(parts)
         return text
 
-    def _names_with(self, secret: str) -> re.Pattern[str] | None:
+    def _names_with(self, secret: str) -> re.Pattern[str]:
         kept = self._kept
         if secret not in kept:
             with self._lock:
                 every = {name for names in self._names.values() for name in names}
             found = sorted((name for name in every if secret in name and name != secret), key=len, reverse=True)
             # A whole name, not the beginning of a longer one; that of a task or partition ends with a number
-            whole = rf"(?<![\w-])({'|'.join(map(re.escape, found))})(?!\w|-\D)"
-            kept[secret] = re.compile(whole) if found else None
+            whole = rf"|(?<![\w-])(?:{'|'.join(map(re.escape, found))})(?!\w|-\D)" if found else ""
+            kept[secret] = re.compile(f"({_FRAMES}{whole})")
         return kept[secret]
+
+
+def _without(secret: str, text: str) -> str:
+    if not (secret.isascii() and secret.isalpha()):
+        return text.replace(secret, HIDDEN)
+    # Not in a longer word, nor the name of a function, nor a part of a dotted one: errors.start.max, java.lang.Error
+    word = rf"(?<![A-Za-z])(?:(?<!\w\.){secret}|{secret}(?!\.\w))(?![A-Za-z(]|\.[a-z]\w*\.)"
+    return re.sub(word, HIDDEN, text)
 
 
 def _forms(secret: str) -> tuple[str, ...]:

@@ -16,7 +16,26 @@ def test_the_longest_secret_is_replaced_first() -> None:
     redactor = Redactor()
     redactor.remember("a", ["pass", "password-1"])
 
-    assert redactor.redact("password-1 and pass, passport") == "[hidden] and [hidden], [hidden]port"
+    assert redactor.redact("password-1 and pass, passport") == "[hidden] and [hidden], passport"
+
+
+def test_a_word_is_hidden_as_a_value_and_not_in_other_words_names_and_traces() -> None:
+    redactor = Redactor()
+    redactor.remember("a", ["start", "java", "s3cret"])
+    trace = (
+        "Task a-0 failed: Source.start() raised java.lang.Error: restarted with start, see errors.start.max\n"
+        '  File "/opt/kconnect/java/s3cret.py", line 4, in start\n'
+        "    login('start', 's3cret')\n"
+        "\tat java.base/java.lang.Thread.start(Thread.java:840)\n"
+        "jdbc:x://java:start@h?p=start&q=xs3crety start2"
+    )
+    assert redactor.redact(trace) == (
+        "Task a-0 failed: Source.start() raised java.lang.Error: restarted with [hidden], see errors.start.max\n"
+        '  File "/opt/kconnect/java/s3cret.py", line 4, in start\n'
+        "    login('[hidden]', '[hidden]')\n"
+        "\tat java.base/java.lang.Thread.start(Thread.java:840)\n"
+        "jdbc:x://[hidden]:[hidden]@h?p=[hidden]&q=x[hidden]y [hidden]2"
+    )
 
 
 def test_each_owner_tells_its_secrets_anew_and_takes_them_back() -> None:
