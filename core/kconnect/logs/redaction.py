@@ -3,7 +3,8 @@
 Each component that learns a secret registers it here under an owner: the herder per connector, a slot per task. Kept
 per process and not per thread, because clients log and fail on their own threads. Names of connectors, topics and
 tables, which may have a short password in them, are registered as well and stay as they are; so do the lines of traces
-that say where the code is. A password of letters alone, which may be a common word, is hidden where it is a whole word.
+that say where the code is. A password of a few small letters, which may be a common word, is hidden where it is a whole
+word.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ HIDDEN: Final = "[hidden]"
 # Where the code is, in Java's traces and in Python's: paths and names, never a value
 _FRAMES: Final = r"(?m:^\s+at [\w.$/<>@-]+\([^()\n]*\)$|^ +File \"[^\"\n]+\", line \d+, in \S+$)"
 
+_LONGEST_WORD: Final = 8
 # Shorter values are hardly secrets, and replacing them would make text unreadable.
 _MIN_CHARS: Final = 3
 
@@ -94,7 +96,7 @@ class Redactor:
 
 
 def _without(secret: str, text: str) -> str:
-    if not (secret.isascii() and secret.isalpha()):
+    if not re.fullmatch(f"[a-z]{{1,{_LONGEST_WORD}}}", secret):
         return text.replace(secret, HIDDEN)
     # Not in a longer word, nor the name of a function, nor a part of a dotted one: errors.start.max, java.lang.Error
     word = rf"(?<![A-Za-z])(?:(?<!\w\.){secret}|{secret}(?!\.\w))(?![A-Za-z(]|\.[a-z]\w*\.)"

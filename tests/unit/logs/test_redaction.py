@@ -38,6 +38,13 @@ def test_a_word_is_hidden_as_a_value_and_not_in_other_words_names_and_traces() -
     )
 
 
+@pytest.mark.parametrize("secret", ["sWordfish", "swordfishes", "sw0rd"])
+def test_what_is_no_everyday_word_is_hidden_wherever_it_is(secret: str) -> None:
+    redactor = Redactor()
+    redactor.remember("a", [secret])
+    assert redactor.redact(f"x{secret}y {secret}(1) a.{secret}.b") == "x[hidden]y [hidden](1) a.[hidden].b"
+
+
 def test_each_owner_tells_its_secrets_anew_and_takes_them_back() -> None:
     redactor = Redactor()
     redactor.remember("a", ["first"])
