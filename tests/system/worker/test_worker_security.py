@@ -122,10 +122,13 @@ def test_an_editor_becomes_no_administrator_and_nobody_touches_the_files_of_the_
             throughput = {"connector.class": "VerifiableSource", "throughput": "1"}
             secret = f"${{file:{users}:ann}}"
             refused(ann, {**throughput, "topic": "t", "label": secret}, "no config refers to")
-            (tmp_path / "eves" / "db.properties").write_text("password=s3cr3t")
-            named = {**throughput, "topic": f"${{file:{tmp_path}/eves/db.properties:password}}"}
+            for folder in (tmp_path, tmp_path / "eves"):
+                (folder / "db.properties").write_text("password=s3cr3t")
+            named = {**throughput, "topic": f"${{file:{tmp_path}/db.properties:password}}"}
             for client in (ann, eve):
                 refused(client, named, "is a secret, and topic is a name that everybody sees")
+            written = {**throughput, "topic": "eve-t", "label": f"${{file:{tmp_path}/eves/db.properties:password}}"}
+            refused(eve, written, "a file that the grant lets connectors write")
             with pytest.raises(ConnectError, match="runs code"):  # which would import the module
                 eve.validate("PythonSource", {"connector.class": "PythonSource", "name": "eve-x", "topic": "t"})
             eve.create_connector("eve-x", {**source, "file": str(tmp_path / "eves" / "in.txt")})
