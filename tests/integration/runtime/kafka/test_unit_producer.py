@@ -5,7 +5,6 @@ With transactions as well: what exactly-once needs of a producer.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Protocol
@@ -25,7 +24,7 @@ from kconnect.runtime.pipeline.exactly_once import Transactions
 from kconnect.runtime.pipeline.unit_producer import TopicProducer
 from kit.memory_producer import MemoryProducer
 from kit.topics import committed_values, create_topic, topic_for
-from kit.waiting import eventually
+from kit.waiting import eventually, stays
 
 WITHIN_S = 20.0
 TOO_LARGE = b"x" * 1_010_000  # larger than a batch, so that it goes alone
@@ -235,7 +234,7 @@ def test_a_transaction_is_seen_once_it_is_committed_and_never_when_it_is_aborted
     for number in range(20):  # the broker writes the markers of one while the next begins
         producer.begin()
         assert units.send("dropped", b"2")
-        time.sleep(number / 4000)  # at different moments of that
+        stays(lambda: True, number / 4000, "it aborts at different moments of that")
         producer.abort()
         producer.begin()
         assert units.send("kept too", b"%d" % (number + 3))
