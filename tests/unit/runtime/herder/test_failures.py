@@ -104,3 +104,9 @@ def test_who_has_ended_a_jvm_is_read_off_the_trace(who: str, mine: list[str], ot
     assert not any(failure.is_of_others(name) for name in mine)
     assert all(failure.is_of_others(name) for name in others)
     assert not failure_of("w", trace(RuntimeError("gone"))).is_of_others("orders")
+
+
+@pytest.mark.parametrize("who", ["the thread pool-1", "a plugin of the worker"])
+def test_all_pay_for_a_jvm_that_no_connector_is_known_to_have_ended(who: str) -> None:
+    ended = f"The JVM that runs Java's plugins ended (exit code 3, as {who} called System.exit at a.B.c(B.java:7))"
+    assert not failure_of("w", trace(RuntimeError(ended))).is_of_others("orders")

@@ -52,7 +52,11 @@ _RAISED = re.compile(
 )
 _STAGES = r"(?:TRANSFORMATION|KEY_CONVERTER|VALUE_CONVERTER|HEADER_CONVERTER)"
 _ON_A_RECORD = re.compile(rf"^[\w.]*StageError: (?P<what>.* failed in {_STAGES} of .*)$", re.M)
-_ENDED_BY = re.compile(r"The JVM that runs Java's plugins ended \([^(]*, as (?P<who>.+?) called System\.exit at ")
+# Not a thread of a plugin's own, nor a plugin of no connector: then all pay, as the one to blame is among them
+_ENDED_BY = re.compile(
+    r"The JVM that runs Java's plugins ended \([^(]*, as (?!the thread |a plugin of the worker )(?P<who>.+?) "
+    r"called System\.exit at "
+)
 _SINCE = re.compile(r" Since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.$")
 
 _AWAY = frozenset(
