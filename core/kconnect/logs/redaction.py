@@ -20,7 +20,10 @@ HIDDEN: Final = "[hidden]"
 # Where the code is, in Java's traces and in Python's: paths and names, never a value
 _FRAMES: Final = r"(?m:^\s+at [\w.$/<>@-]+\([^()\n]*\)$|^ +File \"[^\"\n]+\", line \d+, in \S+$)"
 
+# Of small letters alone: it may be a word of the text around it
 _LONGEST_WORD: Final = 8
+# Where a word begins: also behind a letter that is the end of an escape, as in password%3Dstart and in \nstart
+_BEGINS: Final = r"(?:(?<![A-Za-z])|(?<=%[0-9A-Fa-f][A-Fa-f])|(?<=\\[abfnrtv])|(?<=\\x[0-9a-f]{2})|(?<=\\u[0-9a-f]{4}))"
 # Shorter values are hardly secrets, and replacing them would make text unreadable.
 _MIN_CHARS: Final = 3
 
@@ -99,7 +102,7 @@ def _without(secret: str, text: str) -> str:
     if not re.fullmatch(f"[a-z]{{1,{_LONGEST_WORD}}}", secret):
         return text.replace(secret, HIDDEN)
     # Not in a longer word, nor the name of a function, nor a part of a dotted one: errors.start.max, java.lang.Error
-    word = rf"(?<![A-Za-z])(?:(?<!\w\.){secret}|{secret}(?!\.\w))(?![A-Za-z(]|\.[a-z]\w*\.)"
+    word = rf"{_BEGINS}(?:(?<!\w\.){secret}|{secret}(?!\.\w))(?![A-Za-z(]|\.[a-z]\w*\.)"
     return re.sub(word, HIDDEN, text)
 
 
