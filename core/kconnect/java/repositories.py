@@ -118,7 +118,7 @@ class Repositories:
                 raise NotFoundError(f"{path.rpartition('/')[2]} does not exist in {self.shown}.")
             why = f"it answers {answer.status}"
             if answer.status in _REFUSES:
-                hint = "It wants a user that may read: name one in ~/.netrc, or in its URL in jgo's settings."
+                hint = "It asks for a login: put one into ~/.netrc, or into its URL in jgo's settings."
             if answer.status == HTTPStatus.TOO_MANY_REQUESTS:  # it may say when to ask again
                 pause_s = min(answer.retry_after_s or pause_s, _LONGEST_PAUSE_S)
         raise UnreachableError(

@@ -19,7 +19,7 @@ def moment_of_iso(text: str) -> datetime.datetime:
     """
     found = _MOMENT.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text} is no time of ISO 8601")
+        raise ValueError(f"{text} is not a time in ISO 8601")
     day, clock, zone = found.groups()
     return datetime.datetime.fromisoformat(f"{day}T{clock or '00:00'}{_zone(zone)}")
 
@@ -28,7 +28,7 @@ def clock_of_iso(text: str) -> datetime.time:
     """The time of day of a text, as `moment_of_iso` reads it. Errors: ValueError."""
     found = _CLOCK_ALONE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text} is no time of day of ISO 8601")
+        raise ValueError(f"{text} is not a time of day in ISO 8601")
     return datetime.time.fromisoformat(f"{found[1]}{_zone(found[2])}")
 
 

@@ -285,23 +285,25 @@ class CompactedLog:
             if reader.reached != self._given:
                 if reader.reached.keys() != self._given.keys():  # at first, and for a topic that is new
                     self._partitions = [TopicPartition(self.topic, number) for number in sorted(reader.reached)]
-                is_another = any(reader.reached.get(number, 0) < offset for number, offset in self._given.items())
+                has_lost = any(reader.reached.get(number, 0) < offset for number, offset in self._given.items())
                 self._given = dict(reader.reached)
                 self._progress.notify_all()
-                if is_another:  # on its own thread: the broker may take its time to answer
+                if has_lost:  # on its own thread: the broker may take its time to answer
                     threading.Thread(target=self._check_policy, name=f"log-check-{self.topic}", daemon=True).start()
 
     def _check_policy(self) -> None:
-        """Reports a topic that a broker made for a write, as after somebody deleted it: it deletes what is in it."""
+        """Reports a topic that a broker made again for a write, after somebody deleted it: it deletes what is in it."""
         try:
             policy = self._admin.topic_configs(self.topic, self._spec.start_timeout_s).get("cleanup.policy", "")
         except ConnectError as error:
-            log.warning("The cleanup.policy of topic %s, which is another one now, is not known: %s", self.topic, error)
+            log.warning(
+                "Topic %s has lost what was read of it, and its cleanup.policy is not known: %s", self.topic, error
+            )
             return
         if policy != "compact":
             log.error(
-                "Topic %s is another one now and has cleanup.policy=%s: its broker will delete what this cluster keeps "
-                "in it. Correct it: connect topics doctor shows the command",
+                "Topic %s has lost what was read of it, and has cleanup.policy=%s, not compact: the broker will delete "
+                "what this cluster keeps in it. connect topics doctor shows the command that corrects it",
                 self.topic,
                 policy,
             )

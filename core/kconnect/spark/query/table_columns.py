@@ -77,6 +77,7 @@ def typed_by_table(table: pa.Schema, seen: pa.Schema, settings: SinkQuerySetting
     own = {field.name.lower(): field.type for field in table}
     grows = any(name.lower() == "mergeschema" and said.lower() == "true" for name, said in settings.options.items())
     is_database = settings.format.lower() == "jdbc"
+    # Where the table has none of them Spark says so, which names the table's own
     there = [field for field in seen if grows or field.name.lower() in own] or seen
     typed = []
     for field in there:

@@ -334,7 +334,7 @@ def test_a_repository_that_wants_a_user_says_so(
     maven.repository.refusal = 401
     with pytest.raises(UnreachableError, match="it answers 401") as reported:
         install(f"{GROUP}:plugin:1", tmp_path / "p")
-    assert reported.value.hint.startswith("It wants a user that may read: name one in ~/.netrc")
+    assert reported.value.hint.startswith("It asks for a login: put one into ~/.netrc")
     other = Repository()
     use_repositories([maven.repository.url, other.url], tmp_path, monkeypatch)
     with pytest.raises(NotFoundError, match=f"{maven.repository.url} \\(which answers 401\\), {other.url}"):

@@ -265,7 +265,7 @@ def test_a_topic_made_anew_with_fewer_partitions_is_read_to_its_end(broker, topi
     log.read_to_end(_WITHIN_S)
     assert values(given) == [b"old"] * 10 + [b"anew"]
     assert log.partition_count == 1
-    said = f"Topic {name} is another one now and has cleanup.policy=delete"
+    said = f"Topic {name} has lost what was read of it, and has cleanup.policy=delete"
     eventually(lambda: said in caplog.text, 30, "it is said that the broker deletes what is in it")
 
 

@@ -164,7 +164,7 @@ class Limits:
             if _RUN_BY_CLIENT.search(key):
                 yield f"{key} names a command or a library that the client runs"
             elif _OWN_PROVIDERS.search(key):
-                yield f"{key} gives the connector config providers of its own, which read what they like"
+                yield f"{key} gives the connector config providers of its own, which could read any file"
             elif is_named:
                 continue
             elif key.endswith("sasl.jaas.config") and not _LOGIN_MODULE.fullmatch(value):
