@@ -12,17 +12,9 @@ import pytest
 
 from kconnect.api import Schema, SchemaBuilder, Struct
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS
-from kconnect.builtin.connectors.sql.sql_fit import (
-    MisfitError,
-    TableColumn,
-    fitted,
-    is_safe,
-    mysql_columns,
-    postgres_columns,
-    sqlite_columns,
-    wider,
-)
+from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, fitted, is_safe, wider
 from kconnect.builtin.connectors.sql.sql_rows import kind_of_values
+from kconnect.builtin.connectors.sql.sql_target_columns import mysql_columns, postgres_columns, sqlite_columns
 from kconnect.testing import SinkHarness
 
 AT = dt.datetime(2026, 11, 28, 10, 0, 0, 500_000, dt.UTC)

@@ -9,7 +9,8 @@ from kconnect.runtime.kafka.atomic_writers import KafkaExclusiveWriter
 from kconnect.runtime.kafka.bulk_producer import BulkProducer
 from kconnect.runtime.kafka.byte_column import ByteColumn, as_bytes
 from kconnect.runtime.kafka.client_statistics import ClientUsage
-from kconnect.runtime.kafka.consumer import Behind, ConsumedRun, RebalanceListener, RecordConsumer
+from kconnect.runtime.kafka.consumed_run import ConsumedRun
+from kconnect.runtime.kafka.consumer import Behind, RebalanceListener, RecordConsumer
 from kconnect.runtime.kafka.delivery import (
     AnyDelivery,
     Delivery,

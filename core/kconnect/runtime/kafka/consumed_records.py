@@ -9,7 +9,7 @@ from typing import Any, Final
 from confluent_kafka import Message
 
 from kconnect.api import ConsumerRecord, TimestampType
-from kconnect.runtime.kafka.consumer import ConsumedRun
+from kconnect.runtime.kafka.consumed_run import ConsumedRun
 from kconnect.runtime.kafka.partition_reader import Form
 
 TIMESTAMP_TYPES: Final = (

@@ -14,7 +14,7 @@ from kconnect.errors import RetriableError
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.rights import Right
 from kconnect.runtime.kafka.clients import ClientLog, connect_error, consumer_client, fetched, kafka_errors
-from kconnect.runtime.kafka.consumer import ConsumedRun
+from kconnect.runtime.kafka.consumed_run import ConsumedRun
 
 log = logging.getLogger(__name__)
 

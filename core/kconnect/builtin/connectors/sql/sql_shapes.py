@@ -12,20 +12,16 @@ from operator import attrgetter
 from typing import Any, Final
 
 from kconnect.api import DataError
-from kconnect.builtin.connectors.sql.sql_fit import (
+from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, fitted, is_safe, wider
+from kconnect.builtin.connectors.sql.sql_rows import Row, kind_of_values, runs_of
+from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
+from kconnect.builtin.connectors.sql.sql_target_columns import (
     MYSQL_COLUMNS,
     POSTGRES_COLUMNS,
-    MisfitError,
-    TableColumn,
-    fitted,
-    is_safe,
     mysql_columns,
     postgres_columns,
     sqlite_columns,
-    wider,
 )
-from kconnect.builtin.connectors.sql.sql_rows import Row, kind_of_values, runs_of
-from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
 from kconnect.builtin.connectors.sql.sql_targets import plain_target
 from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, DiscardedRowError, Discards
 from kconnect.builtin.types.fitting import as_text
