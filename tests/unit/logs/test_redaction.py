@@ -38,6 +38,13 @@ def test_a_word_is_hidden_as_a_value_and_not_in_other_words_names_and_traces() -
     )
 
 
+@pytest.mark.parametrize("before", ["password%3D", "password%3d", r"line\n", r"\t", r"\x1b", r"\u00e4", "=", "1", "_"])
+def test_a_word_is_hidden_behind_what_is_written_with_letters_and_is_none(before: str) -> None:
+    redactor = Redactor()
+    redactor.remember("a", ["start"])
+    assert redactor.redact(f"{before}start%26") == f"{before}[hidden]%26"
+
+
 @pytest.mark.parametrize("secret", ["sWordfish", "swordfishes", "sw0rd"])
 def test_what_is_no_everyday_word_is_hidden_wherever_it_is(secret: str) -> None:
     redactor = Redactor()
