@@ -223,6 +223,39 @@ def test_times_mean_the_same_whatever_the_zone_of_the_database_is(maria: MariaDb
     assert maria.run("SELECT CAST(at AS char) FROM back", schema=schema) == [("2026-01-01 22:04:05.000",)]
 
 
+def test_a_timestamp_is_its_moment_whatever_the_zone_of_the_server_is(maria: MariaDb, schema: str) -> None:
+    """Of the hour that comes twice when summer ends, both are found: the server's clock shows them alike."""
+    summer, winter = (f"SET time_zone = '{offset}'" for offset in ("+02:00", "+01:00"))
+    maria.run(
+        summer,
+        "CREATE TABLE autumn (id int AUTO_INCREMENT PRIMARY KEY, at timestamp NOT NULL)",
+        "INSERT INTO autumn (at) VALUES ('2025-10-26 02:50:00')",
+        schema=schema,
+    )
+    settings = {"mode": "timestamp", "timestamp_column_name": "at", "table_whitelist": "autumn"}
+    with source_of(maria, schema, **settings, connection_sessionVariables="time_zone='+01:00'") as source:
+        assert [str(one.value["at"]) for one in source.poll(1)] == ["2025-10-26 00:50:00+00:00"]
+        maria.run(winter, "INSERT INTO autumn (at) VALUES ('2025-10-26 02:10:00')", schema=schema)
+        assert [str(one.value["at"]) for one in source.poll(1)] == ["2025-10-26 01:10:00+00:00"]
+        maria.run(winter, "INSERT INTO autumn (at) VALUES (now())", schema=schema)
+        assert source.poll(1)  # at once, not when UTC shows that time
+    maria.run("ALTER TABLE autumn ADD COLUMN made datetime NOT NULL DEFAULT '2025-10-26'", schema=schema)
+    settings["timestamp_column_name"] = "at,made"
+    with (
+        source_of(maria, schema, **settings, db_timezone="Europe/Berlin") as source,
+        pytest.raises(ConnectError, match=r"made has times of db\.timezone=Europe/Berlin, and the others moments"),
+    ):
+        source.poll(1)
+    back = {"auto_create": "false", "table_name_format": "autumn", "connection_sessionVariables": "time_zone='+02:00'"}
+    with sink_into(maria, schema, "back", **back) as sink:
+        fields = SchemaBuilder.struct().field("id", SchemaBuilder.int64().build()).field("at", Timestamp.SCHEMA).build()
+        sink.put(
+            Struct(fields, {"id": 9, "at": datetime.datetime(2025, 10, 26, 1, 30, tzinfo=datetime.UTC)}), schema=fields
+        )
+    unix = maria.run("SELECT unix_timestamp(at) FROM autumn WHERE id = 9", schema=schema)
+    assert unix == [(datetime.datetime(2025, 10, 26, 1, 30, tzinfo=datetime.UTC).timestamp(),)]
+
+
 def test_every_type_arrives_as_its_own_and_columns_are_added(maria: MariaDb, schema: str) -> None:
     at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.UTC)
     cells = {"id": 1 << 40, "price": decimal.Decimal("9.50"), "day": at.date(), "at": at, "raw": b"\x00\xff"}

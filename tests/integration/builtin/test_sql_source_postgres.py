@@ -384,14 +384,15 @@ def test_a_row_of_no_place_fails_the_task_with_its_table_and_column(server: Data
 def test_times_mean_the_same_whatever_the_zones_of_database_and_session_are(server: Database, schema: str) -> None:
     run(
         server,
-        "CREATE TABLE zones (id serial PRIMARY KEY, at timestamp NOT NULL, atz timestamptz NOT NULL)",
+        "CREATE TABLE zones (id serial PRIMARY KEY, at timestamp NOT NULL, atz timestamptz NOT NULL, "
+        "moved timestamptz)",
         "INSERT INTO zones (at, atz) SELECT t AT TIME ZONE 'America/New_York', t FROM "
         "generate_series(timestamptz '2026-03-08 05:00Z', '2026-03-08 09:00Z', '30 min') t",
         schema=schema,
     )
     separator = "&" if "?" in server.uri else "?"
     url = f"{server.uri}{separator}options=-ctimezone%3DAsia/Tokyo"
-    for column in ("at", "atz"):
+    for column in ("at", "atz", "moved,at"):  # the last are of both kinds
         settings = {**BOTH, "timestamp_column_name": column, "db_timezone": "America/New_York", "connection_url": url}
         with source_of(server, schema, **settings, batch_max_rows="2") as source:
             records = source.poll(9)

@@ -65,6 +65,8 @@ def test_times_are_given_in_the_databases_zone_unless_the_column_has_one() -> No
     assert local == datetime.datetime.fromisoformat("2026-01-02T04:04:05.123456")
     (aware,) = said(Cursor(None, ("at",), True), Place(None, AT_US), None, berlin)[1]
     assert aware == datetime.datetime(2026, 1, 2, 3, 4, 5, 123456, UTC)
+    mixed = Cursor(None, ("at", "made"), True, ("made",))
+    assert 'COALESCE("at", ("made" AT TIME ZONE \'Europe/Berlin\'))' in said(mixed, Place(None, AT_US), None, berlin)[0]
 
 
 def times_of(*seconds: int) -> pa.Array:

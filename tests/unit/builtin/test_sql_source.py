@@ -213,6 +213,15 @@ def test_without_an_offset_reading_begins_where_timestamp_initial_says(file: Pat
         assert names(source.poll(1)) == ["now"]
 
 
+def test_an_offset_that_is_ahead_of_the_database_is_said_once(file: Path, caplog: Any) -> None:
+    add(file, "a")
+    ahead = [(PARTITION, {"timestamp": 4_102_444_800_000, "timestamp_nanos": 0})]
+    with source_of(file, offsets=ahead, **TIMES) as source:
+        assert nothing_more(source)
+    (reported,) = [text for text in caplog.messages if "ahead of the database's clock" in text]
+    assert reported.startswith("The offset of orders is ")
+
+
 def test_young_rows_wait_for_the_delay(file: Path) -> None:
     change(file, "INSERT INTO orders (name, at) VALUES ('now', strftime('%Y-%m-%d %H:%M:%f', 'now'))")
     with source_of(file, **TIMES, timestamp_delay_interval_ms="3600000") as source:

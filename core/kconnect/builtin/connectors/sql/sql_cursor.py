@@ -69,6 +69,8 @@ class Cursor:
     timestamps: tuple[str, ...] = ()
     has_zone: bool = False
     """Whether the database's times have a zone."""
+    walls: tuple[str, ...] = ()
+    """Are those of `timestamps` that have none, where another one has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,13 @@ def _time_expression(cursor: Cursor, style: SqlStyle) -> str:
             f"CASE typeof({name}) WHEN 'integer' THEN strftime('%Y-%m-%d %H:%M:%f', {name} / 1000.0, 'unixepoch') "
             f"ELSE strftime('%Y-%m-%d %H:%M:%f', {name}) END"
             for name in names
+        ]
+    elif style.kind == "postgresql" and cursor.walls:
+        # Beside one with a zone it would be read in the session's
+        zone = f" AT TIME ZONE '{style.zone}'"
+        names = [
+            f"({quoted}{zone})" if name in cursor.walls else quoted
+            for name, quoted in zip(cursor.timestamps, names, strict=True)
         ]
     return names[0] if len(names) == 1 else f"COALESCE({', '.join(names)})"
 

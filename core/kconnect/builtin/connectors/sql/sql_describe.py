@@ -104,7 +104,7 @@ def _of_type(kind: str, name: str, given: Any, is_optional: bool) -> Column:  # 
             return Column(name, "float64", is_optional, type_name=text)
         return Column(name, "decimal", is_optional, precision, scale, text)
     if isinstance(given, sa.DateTime):
-        has_zone = bool(given.timezone)
+        has_zone = bool(given.timezone) or (kind == "mysql" and text == "TIMESTAMP")
         return Column(name, "timestamptz" if has_zone else "timestamp", is_optional, type_name=text)
     if isinstance(given, sa.Integer) and kind == "sqlite":
         return Column(name, "int64", is_optional, type_name=text)
@@ -153,7 +153,7 @@ _MYSQL_KINDS: Final = {
     _DATE: "date",
     _TIME: "time",
     _YEAR: "int32",
-    _TIMESTAMP: "timestamp",
+    _TIMESTAMP: "timestamptz",
     _DATETIME: "timestamp",
 }
 _WHOLE: Final = {_TINY: 0, _SMALL: 1, _MEDIUM: 2, _INT: 2, _BIG: 3}
@@ -171,8 +171,12 @@ def _mysql_described(cursor: Any) -> tuple[tuple[Column, ...], str | None] | Non
 
 
 def _mysql_of_query(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns of a query, which gives geometry as bytes."""
-    return tuple(replace(one, kind="bytes") if one.type_name == "geometry" else one for one in columns)
+    """The columns of a query, which gives geometry as bytes, and a TIMESTAMP by the clock of the session's zone."""
+    wall_clock = {"timestamptz": "timestamp"}
+    return tuple(
+        replace(one, kind="bytes" if one.type_name == "geometry" else wall_clock.get(one.kind, one.kind))
+        for one in columns
+    )
 
 
 def _mysql_selected(columns: Sequence[Column], quote: Callable[[str], str]) -> str:

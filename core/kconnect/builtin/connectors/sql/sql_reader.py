@@ -33,6 +33,7 @@ from kconnect.builtin.connectors.sql.sql_connection import cancel, driver_connec
 from kconnect.builtin.connectors.sql.sql_cursor import MARK, UTC_TEXT, Cursor, Place, SqlStyle, moment_of, statement
 from kconnect.builtin.connectors.sql.sql_describe import Description, columns_of, describe, selected
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of, placeholders
+from kconnect.builtin.connectors.sql.sql_session import MYSQL_UTC
 from kconnect.builtin.connectors.sql.sql_tables import TableId
 from kconnect.builtin.connectors.sql.sql_values import utc_text
 
@@ -45,6 +46,8 @@ log = logging.getLogger(__name__)
 # Batches that wait for the task; with the one being read, the one being sent and a remainder there are four at most.
 _AHEAD: Final = 1
 _STEP_S: Final = 0.1
+# Clocks differ: of a database and of the standby that took over
+_AHEAD_S: Final = 60
 
 _NOW: Final = {
     "postgresql": "SELECT CURRENT_TIMESTAMP",
@@ -146,6 +149,7 @@ class RoundReader:
         self._connection: sa.Connection | None = None  # the reader's, but that stop() may cancel what runs on it
         self._shapes: dict[str, RowShape] = {}
         self._texts: dict[str, set[str]] = {}  # by target, columns of SQLite that held what is not of their type
+        self._ahead: set[str] = set()  # targets whose offset was said to be in the future
         self._thread = threading.Thread(target=self._run, name=f"sql-reader-{name}", daemon=True)
 
     def start(self) -> None:
@@ -221,6 +225,8 @@ class RoundReader:
             if self._kind == "sqlite" and self._style.is_zoned:
                 given = partial(utc_text, zone=self._settings.zone)
                 driver_connection(self._connection).create_function(UTC_TEXT, 1, given, deterministic=True)
+            if self._kind == "mysql" and target.table is not None:
+                self._connection.exec_driver_sql(MYSQL_UTC)
         if target.table is None:
             return self._connection, describe(self._connection, None, target.query), target.query
         name = target.table.sql(self._quote, self._kind)
@@ -232,8 +238,14 @@ class RoundReader:
     ) -> RowShape | None:
         """Give all rows; the shape of them if there is none."""
         cursor = cursor_of(target, description)
+        if cursor is not None and cursor.walls and self._kind == "mysql" and self._style.is_zoned:
+            raise _of_two_zones(target, cursor, self._style)
         has_times = cursor is not None and bool(cursor.timestamps)
-        end_us = self._now_us(connection) - self._settings.delay_ms * 1000 if has_times else None
+        end_us = None
+        if has_times:
+            now_us = self._now_us(connection)
+            self._look_ahead(target, place, now_us)
+            end_us = now_us - self._settings.delay_ms * 1000
         if has_times and place == Place() and target.initial_ms is not None:
             present_us = self._now_us(connection) if target.initial_ms == -1 else target.initial_ms * 1000
             place = Place(None, present_us)
@@ -314,6 +326,18 @@ class RoundReader:
             self._shapes[target.name] = known
         return known
 
+    def _look_ahead(self, target: Target, place: Place, now_us: int) -> None:
+        """Tell once of an offset that rows have yet to come to: of a database of another zone, say."""
+        ahead_s = ((place.time_us or now_us) - now_us) / 1_000_000
+        if ahead_s > _AHEAD_S and target.name not in self._ahead:
+            self._ahead.add(target.name)
+            log.warning(
+                "The offset of %s is %d s ahead of the database's clock: rows before it are not read. If they should "
+                "be, move it back with `connect offsets move`",
+                target.name,
+                ahead_s,
+            )
+
     def _now_us(self, connection: sa.Connection) -> int:
         """The database's present."""
         value = connection.exec_driver_sql(_NOW.get(self._kind, "SELECT CURRENT_TIMESTAMP")).scalar_one()
@@ -373,6 +397,7 @@ def cursor_of(target: Target, description: Description) -> Cursor | None:
 
     incrementing: str | None = None
     timestamps: tuple[str, ...] = ()
+    walls: tuple[str, ...] = ()
     has_zone = False
     if "incrementing" in target.mode:
         name = target.incrementing or description.autoincrement
@@ -390,15 +415,27 @@ def cursor_of(target: Target, description: Description) -> Cursor | None:
         timestamps = tuple(c.name if c else n for c, n in zip(columns, target.timestamps, strict=True))
         present = [column for column in columns if column is not None]
         has_zone = any(column.kind == "timestamptz" for column in present)
+        if has_zone:
+            walls = tuple(column.name for column in present if column.kind != "timestamptz")
         if present and all(column.is_optional for column in present) and target.requires_values:
             raise _nullable(target, f"its columns {', '.join(timestamps)} for mode={target.mode} may all be null")
-    return Cursor(incrementing, timestamps, has_zone)
+    return Cursor(incrementing, timestamps, has_zone, walls)
 
 
 def _nullable(target: Target, what: str) -> ConnectError:
     return ConnectError(
         f"{target.name} cannot be read: {what}, and rows without a value would never be found",
         hint="Declare the column NOT NULL, or set validate.non.null=false to leave such rows out.",
+    )
+
+
+def _of_two_zones(target: Target, cursor: Cursor, style: SqlStyle) -> ConnectError:
+    """MySQL knows zones by name only where somebody has loaded them."""
+    return ConnectError(
+        f"{target.name} cannot be read: of its columns {', '.join(cursor.timestamps)} for mode={target.mode} "
+        f"{', '.join(cursor.walls)} has times of db.timezone={style.zone}, and the others moments, which MySQL cannot "
+        "compare with them",
+        hint="Name columns of one type in timestamp.column.name, or make them so in a view.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a connection to PostgreSQL may keep, as a pooler between hands a server's session from one client to the next.
+"""What a connection may keep: to PostgreSQL little, as a pooler hands a server's session from one client to the next.
 
 PgBouncer and its like give each transaction whatever session is free. A statement that was prepared there by name is
 then found by another client under the same name: its rows land in a table of ours, or ours in one of its own. So
@@ -13,6 +13,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 READ_ONLY: Final = "default_transaction_read_only"
+MYSQL_UTC: Final = "SET time_zone = '+00:00'"
+"""What MySQL needs to give a TIMESTAMP as the moment that it is: by the clock of a zone an hour of autumn comes twice.
+
+Not for queries of users: their NOW() and DATE(..) are of the session's zone.
+"""
 # Settings whose name for a transaction is another than for a session
 _LOCAL: Final = {READ_ONLY: "transaction_read_only"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +20,12 @@ from kconnect.builtin.connectors.sql.sql_connection import (
 from kconnect.builtin.connectors.sql.sql_dialect import Dialect, dialect_of, dialect_of_kind, placeholders
 from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
 from kconnect.builtin.connectors.sql.sql_parameters import parameters_of
-from kconnect.builtin.connectors.sql.sql_session import begin_session
+from kconnect.builtin.connectors.sql.sql_session import MYSQL_UTC, begin_session
 from kconnect.builtin.connectors.sql.sql_url import driver_settings
 
 # Else MySQL makes 127 of 1000, "abcde" of "abcdef", and 0000-00-00 of what is no day, without a word
 _STRICT: Final = "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES')"
+_ZONE: Final = "TimeZone"
 # A writer that hangs in mid transaction holds the rows of its offsets. PostgreSQL ends its transaction after a minute;
 # until then the next owner's wait ends soon, and is tried again.
 _OF_EXACTLY_ONCE: Final = {"lock_timeout": "15s", "idle_in_transaction_session_timeout": "60s"}
@@ -38,7 +40,7 @@ class SinkDatabase:
     connect: Callable[..., Any]
     dialect: Dialect
     session: Mapping[str, str]
-    """Settings of PostgreSQL's server."""
+    """Settings of PostgreSQL's server. Of these MySQL takes the time zone."""
     ignored: Sequence[str]
     """Parameters of the driver without effect."""
 
@@ -50,6 +52,7 @@ class SinkDatabase:
             return "BEGIN IMMEDIATE"
         if self.dialect.name == "mysql":
             connection.cursor().execute(_STRICT)
+            _begin_zone(connection, self.session[_ZONE])
         if self.dialect.name != "postgresql":
             return ""
         return begin_session(connection, self.session, prepares=prepares)
@@ -63,9 +66,18 @@ class SinkDatabase:
         return blame(self.dialect.name, error) is Cause.AWAY
 
 
+def _begin_zone(connection: Any, zone: str) -> None:
+    """Have MySQL take what goes into a TIMESTAMP for times of `zone`, and not of its server's. Errors: the driver's."""
+    if zone == "UTC":
+        connection.cursor().execute(MYSQL_UTC)
+        return
+    with contextlib.suppress(Exception):  # it knows zones by name only where somebody has loaded them
+        connection.cursor().execute(f"SET time_zone = '{zone}'")
+
+
 def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDatabase:
     """Makes the database of the settings. Errors: ConfigError, ImportError."""
-    session = {"TimeZone": config["db.timezone"]}  # by it times become those of columns without a zone
+    session = {_ZONE: config["db.timezone"]}  # by it times become those of columns without a zone
     if config["delivery.guarantee"] == EXACTLY_ONCE:
         session.update(_OF_EXACTLY_ONCE)
     driver: Any
