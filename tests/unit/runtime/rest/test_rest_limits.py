@@ -124,6 +124,21 @@ ESCAPES = {
     "key of librdkafka": source(**{"producer.override.librdkafka.ssl.key.location": "keys"}),
     "key of another's": source(**{"ssl.key": "worker"}),
     "account of another's": source(**{"gcs.credentials.path": "account"}),
+    "driver of MySQL, by a setting": one(
+        "SqlSource", **{"connection.url": "mysql://h/d", "connection.local_infile": "true"}
+    ),
+    "driver of MySQL, in Java's name": source(**{"connection.allowLoadLocalInfile": "true"}),
+    "driver of Debezium": source(**{"driver.autoDeserialize": "true"}),
+    "class of the driver": one("SqlSource", **{"connection.url": "jdbc:postgresql://h/d?sslhostnameverifier=x.Y"}),
+    "class of the driver, behind another": one(
+        "SqlSource", **{"connection.url": "jdbc:mysql://h/d?allowLoadLocalInfile=false&propertiesTransform=x.Y"}
+    ),
+    "name service of the driver": source(**{"db.url": "jdbc:db2://h/d:clientRerouteServerListJNDIName=ldap://evil;"}),
+    "login that the driver finds": one("SqlSource", **{"connection.url": "postgresql://h/d?service=shop"}),
+    "text of libpq": one("SqlSource", **{"connection.driver": "psycopg", "connection.arg.conninfo": "passfile=x"}),
+    "text of libpq, as first argument": one(
+        "SqlSource", **{"connection.driver": "psycopg", "connection.url": "host=h passfile = 'my pass'"}
+    ),
     "driver by ODBC": one("SqlSource", **{"connection.url": "mssql+pyodbc:///?odbc_connect=Driver%3DSQLite3"}),
     "alias with a dot": source(transforms="a.b", **{"transforms.a.b.type": "PythonTransform"}),
     "predicate with a dot": source(**{"transforms.x.predicate": "a.b", "predicates.a.b.type": "PythonPredicate"}),
@@ -143,6 +158,8 @@ ESCAPES = {
         "TableSink", topics="t", **{"table.properties.write.py-location-provider.impl": "runpy.run_path"}
     ),
     "library of a client": source(**{"producer.override.librdkafka.plugin.library.paths": "evil"}),
+    "provider of a client's TLS": source(**{"producer.override.librdkafka.ssl.providers": "evil"}),
+    "engine of a client's TLS": source(**{"producer.override.ssl.engine.factory.class": "evil"}),
     "command of a client": source(**{"producer.override.librdkafka.sasl.kerberos.kinit.cmd": "sh -c id"}),
     "command of Java's client": source(**{"source.cluster.sasl.kerberos.kinit.cmd": "evil"}),
     "providers of a step": source(
@@ -193,6 +210,11 @@ HARMLESS = {
     "setting of a step": source(
         transforms="x", **{"transforms.x.type": "HoistField$Value", "transforms.x.y.type": "json"}
     ),
+    "database without files of the client": one(
+        "SqlSource", topic="t", **{"connection.url": "jdbc:mysql://h/d?allowLoadLocalInfile=false&useSSL=true"}
+    ),
+    "text of libpq": one("SqlSource", **{"connection.driver": "psycopg", "connection.url": "host=h sslmode=require"}),
+    "query with a driver's words": one("SqlSource", query="SELECT class FROM t WHERE init = 3"),
     "login of a database": one("SqlSource", **{"connection.url": "postgresql://h/d?sslmode=require&options=-c%20a=b"}),
     "login": source(
         **{

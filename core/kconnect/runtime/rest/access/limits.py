@@ -41,12 +41,15 @@ _OWN: Final = (
     *(f"io.confluent.connect.{name}.*" for name in ("avro", "json", "protobuf")),
 )
 _RENAMES: Final = (("RegexRouter", "replacement"), ("TimestampRouter", "topic.format"))
-# Parameters of database URLs by which a driver runs code or sends files of this machine
+# Parameters by which a driver of databases runs code, sends files of this machine or takes a login that is kept there
 _DRIVER_CODE: Final = re.compile(
-    r"allowLoadLocalInfile|allowUrlInLocalInfile|local_infile|autoDeserialize|socketFactory|sslfactory|loggerFile|"
-    r"queryInterceptors|odbc_connect|INIT=|^\s*(?:jdbc:)?(?:duckdb|calcite)\b",
+    r"(?:^|[?&;:.\s])\w*(?:allowLoadLocalInfile|allowUrlInLocalInfile|local_infile|autoDeserialize|loggerFile|odbc_connect|"
+    r"class|classname|factory|interceptors?|jndiname|callback|verifier|transform|\b(?:init|service|conninfo|dsn))"
+    r"\s*=(?!\s*(?:false|0|no|off)\s*(?:[&;]|$))|^\s*(?:jdbc:)?(?:duckdb|calcite|shillelagh)\b",
     re.IGNORECASE,
 )
+# As databases' connectors call what they hand to a driver; the rest of the setting's name is the driver's
+_TO_DRIVER: Final = re.compile(r"(?:connection\.arg|connection|database|driver|hibernate)\.")
 _DRIVERS: Final = ("sqlite3", "psycopg", "pymysql")
 # One, to its end: after a semicolon another one begins
 _LOGIN_MODULE: Final = re.compile(
@@ -67,7 +70,9 @@ _ELSEWHERE: Final = re.compile(
     r"(?:bootstrap\.servers|metadata\.broker\.list|sasl\.oauthbearer\.token\.endpoint\.url)"
 )
 # Of Kafka's clients, and of Iceberg's catalogs and tables
-_RUN_BY_CLIENT: Final = re.compile(r"(?:plugin\.library\.paths|kinit\.cmd|\.ssl\.engine\.\w+)$")
+_RUN_BY_CLIENT: Final = re.compile(
+    r"(?:plugin\.library\.paths|kinit\.cmd|\.ssl\.engine\.[\w.]+|\.(?:ssl|security)\.providers)$"
+)
 _RUN_BY_TABLE: Final = re.compile(r"table\.(?:catalog|properties)\..*[-.]impl$")
 # Java's plugins resolve these by themselves, whatever the worker's providers may read
 _OWN_PROVIDERS: Final = re.compile(r"(?:^|\.)config\.providers(?:\.|$)")
@@ -173,8 +178,9 @@ class Limits:
                 yield f"{key} names a class that the catalog runs"
             elif key == "connection.driver" and value.strip() not in ("", *_DRIVERS):
                 yield f"{key}={value} is not one of {', '.join(_DRIVERS)}"
-            elif found := _DRIVER_CODE.search(_of_driver(key, value)):
-                yield f"{key} has {found[0]}, by which a driver runs code or sends files of this machine"
+            elif found := next(filter(None, map(_DRIVER_CODE.search, _of_driver(key, value))), None):
+                word = found[0].strip("?&;:. =")
+                yield f"{key} has {word}, by which a driver runs code or takes files of this machine"
 
     def _files_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
         for key, path in local_paths(config):
@@ -235,11 +241,12 @@ def _straight(reference: str) -> str:
     return f"{os.path.normpath(path)}{sign}{name}" if ".." in path.split("/") else reference
 
 
-def _of_driver(key: str, value: str) -> str:
-    """What of a setting a driver of databases reads as its parameters."""
-    if key.startswith("connection.arg."):
-        return key
-    return unquote(value) if key.endswith(("url", "query", "suffix")) else ""
+def _of_driver(key: str, value: str) -> Iterator[str]:
+    """What of a setting a driver of databases reads as its parameters: `name=value`, or a text with several."""
+    if found := _TO_DRIVER.match(key):
+        yield f"{key[found.end() :]}={value}"
+    if key.endswith(("url", "uri")):
+        yield unquote(value)
 
 
 def _classes(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -45,6 +45,8 @@ _SQLITE_KEYS: Final = ("connection.database", "connection.url", "connection.arg.
 _IN_JAAS: Final = re.compile(r"\b(?:keyTab|ticketCache|file)\s*=\s*\"?([^\"\s;]+)", re.IGNORECASE)
 _DATABASE_URL: Final = re.compile(r"^(?:jdbc:|(?!https?:)[\w+.-]+://)", re.IGNORECASE)
 _PARAMETERS: Final = re.compile(r"[?&;]([^=&;?]+)=([^&;]*)")
+# As libpq takes them, which is a driver's first argument
+_WORDS: Final = re.compile(r"(\w+)\s*=\s*'?((?<=')[^']*|[^\s']+)")
 # Files of this machine whatever the driver's parameter is called
 _FILE: Final = re.compile(r"(?:file:|[/~]|\.\.?/)|[^/]*\.(?:pgpass|cnf|pem|key|jks|p12)$")
 
@@ -74,8 +76,8 @@ def local_paths(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _local_path(key: str, text: str) -> str | None:
-    if _DATABASE_URL.match(text):
-        for name, named in _PARAMETERS.findall(unquote(text)):
+    if (is_url := _DATABASE_URL.match(text) is not None) or key == "connection.url":
+        for name, named in _PARAMETERS.findall(unquote(text)) if is_url else _WORDS.findall(text):
             if _FILE.match(named) or (named and _is_path_key(name, named)):
                 return str(named)
     if not text or (_REMOTE.match(text) and "::" not in text):
