@@ -236,7 +236,7 @@ def connect_error(
         return refusal_error(doing, error, None)
     if (kind := _DENIED.get(error.code())) is not None:
         lacking = [right for right in needs if right.kind == kind]
-        said = error.str().replace("Broker: ", "").rstrip(".")
+        said = error.str().replace("Broker: ", "").rstrip(".").rpartition(": ")[2]  # before it which request it was
         if lacking:
             return ConnectError(f"{doing}: {said}: {client.lacks(lacking)}.", hint=f"Grant it: {client.grant(lacking)}")
         return ConnectError(f"{doing}: {said}.", hint=f"Grant {client.principal or 'its principal'} the rights on it.")

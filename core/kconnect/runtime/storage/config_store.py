@@ -216,9 +216,9 @@ class TopicConfigStore:
             return
         try:
             self._writer.claim(self._timeout_s)
-        except ConnectError as error:
+        except ConnectError:
             self._writer.stop()
-            raise ConnectError(f"Failed to claim the right to write to topic {self._log.topic}: {error}") from error
+            raise
         self._has_claim = True
 
     def _release_writer(self) -> None:

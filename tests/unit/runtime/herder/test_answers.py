@@ -110,6 +110,16 @@ def test_who_changes_something_does_not_wait_for_a_silent_kafka() -> None:
     assert time.monotonic() - began_s < 20
 
 
+def test_who_changes_something_does_not_wait_for_a_leader_that_may_not_write() -> None:
+    contact = KafkaContact("here:1")
+    contact.answered()
+    patience, answers = ChangePatience(contact, 0.05, lambda: "User:w lacks WRITE"), PendingRequests()
+    began_s = time.monotonic()
+    with pytest.raises(TimedOutError, match=r"Nothing was changed: User:w lacks WRITE\."):
+        answers.ask(REQUEST, lambda _: None, 60, STAGES, patience)
+    assert time.monotonic() - began_s < 20
+
+
 def test_while_kafka_is_away_nothing_is_begun() -> None:
     contact = KafkaContact("here:1")
     contact.silent("here:1: refused")

@@ -313,3 +313,20 @@ def test_a_worker_that_stops_stops_its_work_and_joins_no_more():
     member.place([C], [T0])
     assert of(StopWork, member.step(StopAsked())).work == Work((C,), (T0,))
     assert not member.state.wants_group
+
+
+def test_a_leader_that_may_not_write_for_some_seconds_says_so_until_it_may_or_leads_no_more():
+    member = started()
+    member.place()
+    facts = member.state.facts
+    member.step(Claimed("lacks WRITE"))
+    assert not facts.is_unclaimed(facts.now_ms + 2_999)
+    member.wait(1_000)
+    member.step(Claimed("lacks DESCRIBE", "Grant it"))
+    assert facts.is_unclaimed(facts.now_ms + 2_000), "since the first try"
+    assert (facts.unclaimed, facts.unclaimed_hint) == ("lacks DESCRIBE", "Grant it")
+    member.step(Claimed())
+    assert not facts.is_unclaimed(facts.now_ms + 60_000)
+    member.step(Claimed("lacks WRITE"))
+    member.step(Lost("the session is over"))
+    assert facts.unclaimed is None

@@ -116,7 +116,7 @@ class HerderAssembly:
 def assemble(parts: HerderParts, cluster: ClusterParts, validate: Callable[[str, StringMap], None]) -> HerderAssembly:
     """`validate`: as in ChangeRequests. No effects: starts no thread, opens no connection, reads nothing."""
     group, knowledge, loggers = _group_side(cluster), _knowledge(parts, cluster), WorkerLoggers(parts.launcher)
-    requests = _request_side(parts, cluster, group.inbox)
+    requests = _request_side(parts, cluster, group)
     work = _work_side(parts, cluster, group, requests, knowledge, validate)
     status = knowledge.status
 
@@ -165,15 +165,15 @@ def _group_side(cluster: ClusterParts) -> GroupSide:
     )
 
 
-def _request_side(parts: HerderParts, cluster: ClusterParts, inbox: HerderInbox) -> RequestSide:
+def _request_side(parts: HerderParts, cluster: ClusterParts, group: GroupSide) -> RequestSide:
     start, stages, pending = StartState(), ThreadStage(cluster.clock.time_ms), PendingRequests()
     access = ThreadAccess(
-        inbox=inbox,
+        inbox=group.inbox,
         pending=pending,
         start=start,
         stages=stages,
         health=parts.health,
-        patience=ChangePatience(parts.kafka, parts.answer_s),
+        patience=ChangePatience(parts.kafka, parts.answer_s, group.status.unclaimed),
         clock=cluster.clock,
         timeout_s=cluster.request_timeout_s,
     )

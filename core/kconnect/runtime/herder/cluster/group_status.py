@@ -114,10 +114,24 @@ class GroupStatus:
         return [one.with_members(rounds.members_of(one.generation)) for one in self._state.rebalances.kept()]
 
     def out_of_group(self) -> Iterable[Reason]:
-        """Why this running worker is not part of its group. Differs: Java's /health does not answer then."""
+        """Why this running worker is not part of its group, or cannot lead it.
+
+        Differs: Java's /health does not answer in the first case, and says that all is well in the second.
+        """
         facts = self._state.facts
         if facts.away is not None:
             yield Reason(sentence(facts.away, self.names, self.leader_url or ""), facts.away_since_ms)
+        if (unclaimed := self.unclaimed()) is not None:
+            hint = facts.unclaimed_hint
+            yield Reason(unclaimed if hint is None else f"{unclaimed}. {hint.rstrip('.')}", facts.unclaimed_since_ms)
+
+    def unclaimed(self) -> str | None:
+        """Why nothing is changed while this worker leads, without a full stop; None where it may write, or follows."""
+        facts = self._state.facts
+        problem = facts.unclaimed
+        if problem is None or not facts.is_unclaimed(self._cluster.clock.time_ms()):
+            return None
+        return f"This worker leads the group, and may not write to the config topic: {problem.rstrip('.')}"
 
     def held_back(self) -> Iterable[str]:
         """What the group does not run while it waits for workers that left. Differs: Java says nothing of it."""

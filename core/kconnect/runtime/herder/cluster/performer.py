@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
+from kconnect.logs.repeats import RepeatedMessages
 from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState, TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
@@ -128,6 +129,7 @@ class Performer:
         self._pool = ThreadPoolExecutor(_FORWARDERS, thread_name_prefix="herder-forward")
         self._fencers = ThreadPoolExecutor(_FENCERS, thread_name_prefix="fencing-round")
         self._closed = threading.Event()
+        self._refused_claims = RepeatedMessages(log)
 
     def perform(self, instruction: Instruction) -> Event | None:
         """Perform it; returns the resulting event if there is one right away."""
@@ -213,8 +215,10 @@ class Performer:
             try:
                 self._parts.cluster.configs.claim_write_privileges()
             except ConnectError as err:
-                log.warning("Unable to claim write privileges for the config topic: %s", err)
-                return Claimed(str(err))
+                self._refused_claims.log(
+                    logging.WARNING, "Unable to claim write privileges: %s", f"{err} {err.hint or ''}".rstrip()
+                )
+                return Claimed(str(err), err.hint)
         return Claimed()
 
     def _write(self, instruction: Write) -> Written:

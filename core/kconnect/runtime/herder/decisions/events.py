@@ -70,6 +70,7 @@ class Claimed:
     """The right to write to the config topic was claimed, or not."""
 
     problem: str | None = None
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Final
 
 from kconnect.model import TaskId
 from kconnect.runtime.herder.assignment.protocol import Assignment, Work
 from kconnect.runtime.herder.decisions.failures import NoHelp
 from kconnect.runtime.herder.decisions.mismatches import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
+
+# A claim takes some hundred ms; one that fails while the leaders change is made again soon
+_CLAIM_MS: Final = 3_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,10 @@ class HerderFacts:
     """A write to the config topic is in progress: the next one is decided with its result."""
     needs_claim: bool = False
     """This worker leads, but may not write yet, or not any more."""
+    unclaimed: str | None = None
+    """Why the right to write was not given to it, in the words of the last try."""
+    unclaimed_hint: str | None = None
+    unclaimed_since_ms: int = 0
     away: ConfigTopicEnds | ConfigTopicUnread | None = None
     """Why it stays out of the group for a while."""
     away_since_ms: int = 0
@@ -110,6 +118,10 @@ class HerderFacts:
     @property
     def may_write(self) -> bool:
         return self.is_leader and not self.needs_claim and not self.is_writing
+
+    def is_unclaimed(self, now_ms: int) -> bool:
+        """Whether this leader tries for longer than a change of leaders takes to be given the right to write."""
+        return self.unclaimed is not None and now_ms - self.unclaimed_since_ms >= _CLAIM_MS
 
     @property
     def leader_url(self) -> str:

@@ -140,6 +140,7 @@ class MembershipRules:
         facts.tasks.update(dict.fromkeys(assignment.work.tasks))
         instructions.append(TakeGeneration(event.generation, facts.is_leader))
         facts.needs_claim = facts.is_leader
+        facts.unclaimed = facts.unclaimed if facts.is_leader else None
         self._claim_at_ms = facts.now_ms if facts.is_leader else None
         lags = event.snapshot.offset < assignment.offset
         if lags or (assignment.error and facts.is_leader):
@@ -194,6 +195,9 @@ class MembershipRules:
         facts = self._facts
         facts.needs_claim = event.problem is not None and facts.is_leader
         self._claim_at_ms = facts.now_ms + facts.times.claim_backoff_ms if facts.needs_claim else None
+        if facts.unclaimed is None:
+            facts.unclaimed_since_ms = facts.now_ms
+        facts.unclaimed, facts.unclaimed_hint = (event.problem if facts.needs_claim else None), event.hint
         return []
 
     def fenced(self) -> None:
@@ -298,7 +302,7 @@ class MembershipRules:
     def _stop_all(self, why: str, *, is_cut_off: bool = False) -> list[Instruction]:
         facts = self._facts
         instructions = self._stop(facts.all_running(), why, is_cut_off=is_cut_off)
-        facts.assignment, facts.member_id, facts.needs_claim = None, "", False
+        facts.assignment, facts.member_id, facts.needs_claim, facts.unclaimed = None, "", False, None
         facts.connectors.clear()
         facts.tasks.clear()
         facts.held, facts.held_until_ms = frozenset(), 0

@@ -95,4 +95,4 @@ def final_error(code: int, group_id: str, session_timeout_ms: int, who: Client |
     more = {"session_ms": session_timeout_ms, "lacks": client.lacks(needs), "grant": client.grant(needs)}
     text, hint = (part.format(group=group_id, **more) for part in _FINAL[code])
     kind = UnsupportedError if code == _UNSUPPORTED_VERSION else ConnectError
-    return kind(f"{text} (the broker says {error_name(code)})", hint=hint)
+    return kind(f"{text.rstrip('.')} (the broker says {error_name(code)})", hint=hint)

@@ -27,10 +27,13 @@ class ChangePatience:
     wait are carried out later, though a failure was reported to their callers.
     """
 
-    def __init__(self, contact: KafkaContact, answer_s: float) -> None:
-        """`answer_s`: kconnect.kafka.answer.timeout.ms."""
+    def __init__(
+        self, contact: KafkaContact, answer_s: float, unclaimed: Callable[[], str | None] = lambda: None
+    ) -> None:
+        """`answer_s`: kconnect.kafka.answer.timeout.ms. `unclaimed`: why this worker, which leads, may not write."""
         self._contact = contact
         self._answer_s = answer_s
+        self._unclaimed = unclaimed
 
     def refuse_if_away(self) -> None:
         """Errors: UnreachableError while Kafka is known to be away: nothing is begun that might be done later."""
@@ -52,13 +55,13 @@ class ChangePatience:
                 wait_s = min(_LOOK_EVERY_S, left_s)
 
     def silence(self) -> str | None:
-        """A sentence without a full stop: Kafka is away, or has not answered in time; None while it answers."""
+        """A sentence without a full stop: Kafka is away, has not answered in time, or lets nobody write; else None."""
         outage = self._contact.outage
         if outage is not None:
             return outage.sentence()
         if self._contact.is_overdue:
             return f"Kafka has not answered this worker for {self._contact.since_answer_s():.0f} s"
-        return None
+        return self._unclaimed()
 
     def carry_out(self, write: Callable[[], Any]) -> None:
         """Do a write that waits for Kafka. It goes on by itself when its time is over.
