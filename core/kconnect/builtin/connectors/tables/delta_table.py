@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.api.wording import pluralize
+from kconnect.builtin.connectors.tables.partition_columns import Places, is_local_path
 from kconnect.builtin.connectors.tables.table_format import (
     StaleOffsetsError,
     TableWrite,
@@ -16,6 +20,7 @@ from kconnect.builtin.connectors.tables.table_format import (
     stale_offsets,
 )
 from kconnect.builtin.connectors.tables.upserts import DELETED, with_deletes
+from kconnect.builtin.stores.hive_paths import HIVE_NULL
 from kconnect.builtin.stores.store_errors import store_error
 from kconnect.builtin.types.evolution import plain_schema
 from kconnect.builtin.types.seen import with_members
@@ -23,6 +28,14 @@ from kconnect.builtin.types.seen import with_members
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+def _folder(name: str, value: Any) -> str:
+    """Deltalake writes all digits of a double."""
+    text = f"{Decimal(repr(value)):f}" if isinstance(value, float) and math.isfinite(value) else str(value)
+    return f"{quote(name, safe='')}={quote(text, safe='')}"
+
+
+_PLACES: Final = Places("Delta Lake", _folder, nulls=("", HIVE_NULL), takes_negative_decimals=False)
 # A level takes three of the 128 to which deltalake reads JSON
 _DEEPEST: Final = 40
 # Somebody else's commits in between: deltalake itself goes on after appends, these are for changes of the table
@@ -103,6 +116,10 @@ class DeltaLakeTable:
             if twin != name:
                 return f"{twin} and {name}{place} differ in case alone, and are one to Delta Lake"
         return ""
+
+    def misplaced(self, rows: pa.RecordBatch) -> str:
+        columns = self._partition_by if self._table is None else self._table.metadata().partition_columns
+        return _PLACES.misplaced(rows, columns, is_local=is_local_path(self.where))
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return self.offsets(partitions)

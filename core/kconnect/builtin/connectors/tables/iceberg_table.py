@@ -5,14 +5,15 @@ pyiceberg's REST client of catalogs waits endlessly: here each of its requests h
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlsplit
 
 import requests
 from pyiceberg.catalog import Catalog, load_catalog
@@ -22,6 +23,7 @@ from pyiceberg.exceptions import ServerError, ServiceUnavailableError, TooManyRe
 from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.tables.catalog_limits import LOCATION_CLASS, limit
+from kconnect.builtin.connectors.tables.partition_columns import Places, is_local_path
 from kconnect.builtin.connectors.tables.table_format import TableWrite, full_names, stale_offsets
 from kconnect.builtin.stores.store_errors import store_error
 from kconnect.builtin.types.evolution import plain_schema
@@ -29,6 +31,13 @@ from kconnect.builtin.types.evolution import plain_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+def _folder(name: str, value: Any) -> str:
+    text = base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+    return f"{quote(name, safe='')}={quote(text, safe='')}"
+
+
+_PLACES: Final = Places("Iceberg", _folder, takes_bytes=True, takes_nan=False)
 _TRIES = 10
 # Each reads and writes the files again; the next compaction goes on
 _JOIN_TRIES = 3
@@ -114,6 +123,15 @@ class IcebergTable:
                 return f"{full} is the name of a column and of a field in another, and Iceberg cannot tell them apart"
             seen.add(full)
         return ""
+
+    def misplaced(self, rows: pa.RecordBatch) -> str:
+        columns, table = self._partition_by, self._table
+        if table is not None:
+            schema = table.schema()
+            found = (schema.find_column_name(one.source_id) for one in table.spec().fields if _is_itself(one))
+            columns = [name for name in found if name]
+        where = self._catalog_properties.get("warehouse", "store://") if table is None else table.location()
+        return _PLACES.misplaced(rows, columns, is_local=is_local_path(where))
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return self.offsets(partitions)
@@ -265,6 +283,11 @@ class IcebergTable:
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else self._table.snapshot_by_id(parent)
         return _from_json(self._table.properties.get(self._key) or "{}")
+
+
+def _is_itself(part: Any) -> bool:  # a field of pyiceberg's PartitionSpec
+    """Whether rows are parted by a column as it is, and not by its month, say."""
+    return str(part.transform) == "identity"
 
 
 def _is_conflict(error: Exception) -> bool:

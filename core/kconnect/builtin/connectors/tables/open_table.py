@@ -117,9 +117,12 @@ class OpenTable:
             raise DataError("it has no field with a value, so that no table can be made of it")
         if schema is not self.schema and (refusal := self.format.refusal(schema)):
             raise DataError(refusal)
+        made = conformed(rows, schema)
+        if misplaced := self.format.misplaced(made):
+            raise DataError(misplaced)
         self.schema = schema
         self._tell_empty(rows, schema)
-        return conformed(rows, schema)
+        return made
 
     def _tell_empty(self, rows: pa.RecordBatch, schema: pa.Schema) -> None:
         for path in without_column(rows, schema):

@@ -8,18 +8,20 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from kconnect.api import ConnectError, DataError, RetriableError, TopicPartition
+from kconnect.builtin.connectors.tables.partition_columns import Places, is_local_path
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 from kconnect.builtin.stores.file_store import FileStore
-from kconnect.builtin.stores.hive_paths import folder_name
+from kconnect.builtin.stores.hive_paths import HIVE_NULL, folder_name
 from kconnect.builtin.types.seen import joined_schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_PLACES: Final = Places("folders of Parquet", folder_name, nulls=("", HIVE_NULL))
 _TRIES = 10
 # Those of a store take 50 ms each
 _MOST_FOOTERS = 1000
@@ -76,6 +78,9 @@ class ParquetTable:
 
     def refusal(self, schema: pa.Schema) -> str:
         return ""
+
+    def misplaced(self, rows: pa.RecordBatch) -> str:
+        return _PLACES.misplaced(rows, self._partition_by, is_local=is_local_path(self.where))
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         found = {}

@@ -1,10 +1,12 @@
-"""`partition.by`: the columns that a table is divided by, some of them made of dates. Pure."""
+"""`partition.by`: the columns that a table is divided by, some made of dates, and the values they can have. Pure."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
@@ -52,6 +54,65 @@ def partition_columns(entries: Sequence[str]) -> tuple[PartitionColumn, ...]:
     if twice:
         raise DataError(f"Column {twice[0]} is named twice")
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What a format makes of the values of partition columns: names of folders, which readers take for values again."""
+
+    format: str
+    """For sentences."""
+    folder: Callable[[str, Any], str]
+    """Gives the folder of a column's value, as long as it is at most."""
+    nulls: Collection[str] = ()
+    """Texts that come back as null."""
+    takes_bytes: bool = False
+    takes_negative_decimals: bool = True
+    takes_nan: bool = True
+
+    def misplaced(self, rows: pa.RecordBatch, columns: Sequence[str], *, is_local: bool) -> str:
+        """Why a table cannot be divided by a value of these rows; empty when it can.
+
+        Such a value would be another one, or would end the task, or the table itself.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for name in columns:
+            place = rows.schema.get_field_index(name)
+            if place < 0:
+                continue
+            kind = rows.schema.field(place).type
+            is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+            if pa.types.is_nested(kind) or (is_bytes and not self.takes_bytes):
+                return f"column {name} is {kind}, by which {self.format} cannot be divided (partition.by)"
+            if is_bytes or pa.types.is_string(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind):
+                for value in pc.unique(rows.column(place)).to_pylist():
+                    if value is not None and (wrong := self._wrong(name, value, is_local)):
+                        return f"column {name} has {wrong}, and the table is divided by it (partition.by)"
+        return ""
+
+    def _wrong(self, name: str, value: Any, is_local: bool) -> str:
+        if isinstance(value, str) and value in self.nulls:
+            return f"the text '{value}', which is null to readers of {self.format}"
+        if isinstance(value, float) and math.isnan(value) and not self.takes_nan:
+            return f"NaN, which {self.format} cannot have there"
+        if isinstance(value, Decimal) and value < 0 and not self.takes_negative_decimals and value.as_tuple().exponent:
+            return f"{value}, and deltalake cannot read a negative decimal there again"
+        most = _MOST_LOCAL if is_local else _MOST_STORED
+        size = len(self.folder(name, value).encode())
+        return f"a value whose folder has a name of {size} bytes, where {most} fit" if size > most else ""
+
+
+def is_local_path(where: str) -> bool:
+    """Whether a path or URL is one of this machine."""
+    return "://" not in where or where.startswith("file:")
+
+
+# What Linux takes
+_MOST_LOCAL = 255
+# Stores take keys of 1024 bytes, in which the table and the file have theirs
+_MOST_STORED = 900
 
 
 def with_partition_columns(

@@ -114,6 +114,10 @@ class TableFormat(Protocol):
         """Why the table cannot have these columns, by their names; empty when it can. Asked before a row is taken."""
         ...
 
+    def misplaced(self, rows: pa.RecordBatch) -> str:
+        """Why it cannot be divided by a value of these rows; empty when it can. Asked before a row is taken."""
+        ...
+
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Take over the writing of partitions; returns the offset to go on from, of those that have one.
 
