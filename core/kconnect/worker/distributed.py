@@ -9,6 +9,7 @@ ConnectUtils#ensureProperty (Kafka 4.3).
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -88,7 +89,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         with exit_code(EXIT_WORKER):
             config, stores, cluster_id = self._start_serving()
         with exit_code(EXIT_HERDER):
-            stores.start(self.health)
+            stores.start(self.health, self._stop_requested)
             self.herder.open(cluster_id)
             self._await_slots(config)
             self.herder.start(self._worker_id(), self.url, cluster_id)
@@ -302,12 +303,12 @@ class ClusterStores:
         self.offsets = self._offsets_of(offsets.topic)
         self._stack = ExitStack()
 
-    def start(self, health: Health | None = None) -> None:
-        """Create missing topics and read everything in them; `health` shows which one is being read.
+    def start(self, health: Health | None = None, stopped: threading.Event | None = None) -> None:
+        """Create missing topics and read everything in them; `health` shows which one is being read, `stopped` ends it.
 
         Errors: ConfigError for a topic that does not fit; TimedOutError; ConnectError.
         """
-        from kconnect.runtime.kafka.internal_topics import ensure_internal_topic
+        from kconnect.runtime.kafka.internal_topics import TopicWait, ensure_internal_topic
 
         self._admin.__enter__()
         self._stack.push(self._admin)
@@ -317,9 +318,10 @@ class ClusterStores:
             (self._specs.config, self.configs.start, self.configs.stop),
         ]
         health = health or Health()
+        wait = TopicWait(stopped or threading.Event(), health.starting)
         for spec, start, stop in starts:
             with health.starting(f"Reading topic {spec.topic}"):
-                ensure_internal_topic(self._admin, spec)
+                ensure_internal_topic(self._admin, spec, wait)
                 self._stack.callback(stop)
                 start()
 

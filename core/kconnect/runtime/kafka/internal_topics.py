@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -49,27 +51,66 @@ class InternalTopicSpec:
         return {**self.configs, "cleanup.policy": "compact"}
 
 
-def ensure_internal_topic(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
+@dataclass(frozen=True, slots=True)
+class TopicWait:
+    """What who waits for a topic needs."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set, it ends the wait."""
+    telling: Callable[[str], AbstractContextManager[object]] = nullcontext
+    """Inside, this sentence says what is waited for."""
+
+
+def ensure_internal_topic(admin: KafkaAdmin, spec: InternalTopicSpec, wait: TopicWait | None = None) -> bool:
     """Create the topic or check the existing one; return whether it was created.
 
     Errors: ConfigError if the existing topic does not fit; TimedOutError when it could not be created within
-    default.api.timeout.ms; ConnectError with the broker's words when it refuses a setting.
+    default.api.timeout.ms; ConnectError with the broker's words when it refuses a setting, for a topic that nobody made
+    in that time where this worker may not, and when it was stopped.
     Source: KafkaTopicBasedBackingStore.topicInitializer, TopicAdmin.createTopicsWithRetry (Kafka 4.3).
     Differs: the partitions of the config topic are checked before it is read; a check that is not allowed is a WARNING,
     in Java an INFO; retries are logged every 10 s, not each; a new topic is waited for, where Java assumes that one it
-    cannot describe yet fits.
+    cannot describe yet fits. For a topic that it may not create, Java says only that partitions cannot be looked up.
     """
     for sentence in spec.ignored:
         log.warning("%s", sentence)
+    wait = wait or TopicWait()
     deadline = time.monotonic() + spec.timeout_s
-    if _create(admin, spec, deadline):
-        return True
-    while not _check(admin, spec):
-        if time.monotonic() > deadline:
-            log.warning("Topic %s cannot be created by this worker, and does not exist yet", spec.topic)
-            break
-        time.sleep(spec.backoff_s)
+    refused = None
+    try:
+        if _create(admin, spec, deadline, wait):
+            return True
+    except ConnectError as error:
+        if _code(error) not in _NOT_ALLOWED:
+            raise
+        log.info("No right to create topic %s: assuming that it exists or somebody creates it", spec.topic)
+        refused = error
+    if not _check(admin, spec):
+        _await(admin, spec, deadline, wait, refused)
     return False
+
+
+def _await(
+    admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float, wait: TopicWait, refused: ConnectError | None
+) -> None:
+    """Wait until a topic can be described. `refused`: why this worker does not create it."""
+    missing = f"The topic of {spec.setting} does not exist yet"
+    if refused is not None:
+        missing = f"{missing}: {refused} {refused.hint or ''}".rstrip(" .")
+        log.warning("%s", missing)
+    with wait.telling(missing):
+        while not _check(admin, spec):
+            if time.monotonic() > deadline:
+                if refused is None or _code(refused) == KafkaError.UNSUPPORTED_VERSION:
+                    log.warning("Topic %s cannot be created by this worker, and does not exist yet", spec.topic)
+                    return
+                raise ConnectError(f"{spec.setting}: {refused}", hint=refused.hint)
+            _pause(spec, wait)
+
+
+def _pause(spec: InternalTopicSpec, wait: TopicWait) -> None:
+    if wait.stop.wait(spec.backoff_s):
+        raise ConnectError(f"The worker was stopped while it waited for topic {spec.topic}")
 
 
 def cleanup_refusal(spec: InternalTopicSpec, policy: str) -> str | None:
@@ -99,7 +140,7 @@ def partitions_refusal(spec: InternalTopicSpec, partitions: int) -> str | None:
     )
 
 
-def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool:
+def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float, wait: TopicWait) -> bool:
     """Create it and return whether that was needed; retries while the broker cannot place the replicas."""
     topic = TopicInfo(spec.topic, spec.partitions, spec.replication_factor, spec.all_configs)
     logged_at, refused = float("-inf"), None
@@ -111,9 +152,6 @@ def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool
             return False
         except ConnectError as error:
             code = _code(error)
-            if code in _NOT_ALLOWED:
-                log.info("No right to create topic %s: assuming that it exists or the broker creates it", spec.topic)
-                return False
             if code == KafkaError.INVALID_CONFIG:
                 raise ConnectError(
                     f"Unable to create topic(s) '{spec.topic}': {_words(error)}",
@@ -138,7 +176,7 @@ def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool
         else:
             log.info("Created topic %s: %s", spec.topic, _shape(spec))
             return True
-        time.sleep(spec.backoff_s)
+        _pause(spec, wait)
 
 
 def _check(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
@@ -154,10 +192,11 @@ def _check(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
         if _code(error) not in _NOT_ALLOWED:
             raise
         log.warning(
-            "The settings of topic %s (%s) cannot be checked: its cleanup.policy must be compact, but this worker's "
-            "principal has no right to describe it",
+            "The settings of topic %s (%s) cannot be checked, but its cleanup.policy must be compact: %s %s",
             spec.topic,
             spec.setting,
+            error,
+            error.hint or "",
         )
         return True
     if found is None:
