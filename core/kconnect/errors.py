@@ -14,6 +14,7 @@ ConnectError                      the root; catch this to catch all of ours
 │   └── WrongWorkerError          another worker of the cluster has to do it: carries its URL
 ├── PreconditionFailedError       it is not in the version that the caller knows (REST 412): carries the current tag
 ├── BadRequestError               the caller asked for something that makes no sense (REST 400)
+├── NotAllowedError               the brokers refuse it for want of a right, and allow it once that is granted
 ├── ForbiddenError                a setting of the worker does not allow it (REST 403)
 ├── NotReadyError                 the worker is starting and lacks what it needs for it (REST 503)
 ├── TimedOutError                 a deadline passed: names the setting that sets it
@@ -154,6 +155,10 @@ class PreconditionFailedError(ConnectError):
 
 class BadRequestError(ConnectError):
     """The request is invalid. Source: BadRequestException (REST 400)."""
+
+
+class NotAllowedError(ConnectError):
+    """The brokers refuse it for want of a right. Source: AuthorizationException."""
 
 
 class ForbiddenError(ConnectError):

@@ -104,6 +104,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             stores = ClusterStores(config, self.kafka.contact)
             self.health.add_source(stores.reasons)
+            self.health.add_notice(stores.statuses.troubles)
             peers = _peers(config)
             cluster = cluster_parts(config, stores, peers)
         self.kafka.look()

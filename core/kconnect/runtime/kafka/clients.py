@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
-from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
+from kconnect.errors import ConnectError, NotAllowedError, RetriableError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.client_config import HEARTBEAT_INTERVAL_MS, MAX_MESSAGE_BYTES, SESSION_TIMEOUT_MS
 from kconnect.runtime.config.client_keys import ADMIN, CONSUMER, PRODUCER, Rule
@@ -64,6 +64,8 @@ _LOG_EVERY_S = 30.0
 # again if it was the last broker. For the reader they are one kind.
 _AWAY = "broker away"
 _AWAY_FACILITIES = frozenset({"FAIL", "ERROR"})
+# What librdkafka says of a partition that the broker does not take into a transaction
+_NOT_ADDED: Final = re.compile(r'add partition "([^"]+)".*authorization failed')
 _NOT_THERE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
 
@@ -162,6 +164,9 @@ class ClientLog:
         self.client = Client()
         """Who it is for its brokers, once it was built; for errors about rights."""
         self._ca_pem: str | None = None
+        self._not_added: str | None = (
+            None  # the topic that a transaction could not write to: its error does not name it
+        )
         self.last_error: str | None = None
         """The newest error the client reported by itself, such as a broker that is away; for error messages."""
         self.misses_topic = False
@@ -180,6 +185,8 @@ class ClientLog:
             self.last_error = str(args[-1]).rpartition("]: ")[2]
         if facility == "GETPID":  # as any that has just started: it is asked again
             level = logging.DEBUG
+        if facility == "ADDPARTS" and (topic := _NOT_ADDED.search(str(args[-1]))):
+            self._not_added = topic[1]
         kind = _AWAY if facility in _AWAY_FACILITIES else facility
         self._tell(min(level, logging.WARNING), kind, message % args if args else message)
 
@@ -194,7 +201,8 @@ class ClientLog:
 
     def error(self, doing: str, error: KafkaError, *needs: Right) -> ConnectError:
         """Works as `connect_error`, for this client."""
-        return connect_error(doing, error, needs, self.client)
+        not_added = () if self._not_added is None else (Right("WRITE", "topic", self._not_added),)
+        return connect_error(doing, error, (*needs, *not_added), self.client)
 
     def raise_if_refused(self) -> None:
         """Errors: ConnectError if a password or certificate is refused."""
@@ -237,9 +245,12 @@ def connect_error(
     if (kind := _DENIED.get(error.code())) is not None:
         lacking = [right for right in needs if right.kind == kind]
         said = error.str().replace("Broker: ", "").rstrip(".").rpartition(": ")[2]  # before it which request it was
+        said = said.partition(" (after ")[0]
         if lacking:
-            return ConnectError(f"{doing}: {said}: {client.lacks(lacking)}.", hint=f"Grant it: {client.grant(lacking)}")
-        return ConnectError(f"{doing}: {said}.", hint=f"Grant {client.principal or 'its principal'} the rights on it.")
+            lacks = f"{doing}: {said}: {client.lacks(lacking)}."
+            return NotAllowedError(lacks, hint=f"Grant it: {client.grant(lacking)}")
+        who = client.principal or "its principal"
+        return NotAllowedError(f"{doing}: {said}.", hint=f"Grant {who} the rights on it.")
     text = f"{doing}: {error.str().removeprefix('Message failed: ').removeprefix('Unable to produce message: ')}"
     if "No provider for SASL mechanism" in text:
         mechanism = text.split("SASL mechanism ", 1)[1].split(":", 1)[0]

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from kconnect.clock import Backoff, Clock, SystemClock
-from kconnect.errors import ConnectError, RetriableError, TimedOutError
+from kconnect.errors import ConnectError, NotAllowedError, RetriableError, TimedOutError
+from kconnect.logs.repeats import RepeatedMessages
 from kconnect.logs.wording import pluralize
 from kconnect.model import LogPosition, LogRecord, TaskId
 from kconnect.runtime.storage.record_log import RecordLog
@@ -38,6 +39,9 @@ log = logging.getLogger(__name__)
 _STOP_RETRIES_S = 10.0
 # As Java's retry.backoff.ms and retry.backoff.max.ms.
 _BACKOFF: Final = Backoff(first_s=0.1, most_s=1.0)
+# A right is granted by a person: its absence is asked after more rarely
+_RARELY: Final = 10
+_MAY_SUCCEED: Final = (RetriableError, NotAllowedError)
 
 
 class StatusReader(Protocol):
@@ -107,7 +111,7 @@ class StatusStore(StatusReader, Protocol):
         ...
 
     def flush(self, timeout_s: float) -> None:
-        """Wait until all writes are done or given up. Errors: TimedOutError."""
+        """Wait until all writes are done, given up, or not allowed. Errors: TimedOutError."""
         ...
 
     def refresh(self, timeout_s: float) -> None:
@@ -136,8 +140,13 @@ class _Retry:
     write: _Write = field(compare=False)
 
 
+def _name(write: _Write) -> str:
+    return write.key.decode(errors="replace")
+
+
 class TopicStatusStore:
-    """The StatusStore on a topic. Writes that fail with RetriableError are retried with back-off until stop().
+    """The StatusStore on a topic. Writes that may succeed later are retried with back-off until stop(), also those that
+    the brokers do not allow: once they do, the others learn the states of now.
 
     Differs: Java retries immediately and endlessly, even if something newer was put under the same key meanwhile,
     which the old status then overwrites; we retry only the newest write of a key.
@@ -167,6 +176,8 @@ class TopicStatusStore:
         self._retries: list[_Retry] = []  # guarded by _lock: a heap
         self._retry_count = 0  # guarded by _lock
         self._is_stopped = False  # guarded by _lock
+        self._refusal: str | None = None  # guarded by _lock: why the brokers allow no writes
+        self._repeats = RepeatedMessages(log)
         self._wake = threading.Event()
         self._retrier: threading.Thread | None = None
 
@@ -246,7 +257,7 @@ class TopicStatusStore:
 
     def flush(self, timeout_s: float) -> None:
         with self._lock:
-            if not self._lock.wait_for(lambda: self._open == 0, timeout_s):
+            if not self._lock.wait_for(lambda: self._open == 0 or self._refusal is not None, timeout_s):
                 raise TimedOutError(
                     f"{pluralize(self._open, 'status', 'statuses')} not written to topic {self._topic} "
                     f"within {timeout_s:g} s",
@@ -255,6 +266,12 @@ class TopicStatusStore:
 
     def refresh(self, timeout_s: float) -> None:
         self._records.read_to_end(timeout_s)
+
+    def troubles(self) -> list[str]:
+        """What a healthy worker has to say of them."""
+        with self._lock:
+            refusal = self._refusal
+        return [] if refusal is None else [f"Other workers are not informed of its states: {refusal.rstrip(' .')}"]
 
     @property
     def _topic(self) -> str:
@@ -292,7 +309,7 @@ class TopicStatusStore:
         with self._order:
             with self._lock:
                 if self._is_stopped:
-                    log.warning("%r is not written to topic %s: the store has stopped", write.key, self._topic)
+                    log.warning("%s is not written to topic %s: the store has stopped", _name(write), self._topic)
                     return
                 self._newest[write.key] = write
                 self._open += 1
@@ -310,26 +327,32 @@ class TopicStatusStore:
         """Handle the end of a write: done, scheduled for a retry, or given up."""
         with self._lock:
             is_newest = self._newest.get(write.key) is write
-            if isinstance(problem, RetriableError) and is_newest and self._may_retry(write):
-                self._retry_later(write)
+            if problem is None:
+                self._refusal = None
+            elif isinstance(problem, NotAllowedError):
+                self._refusal = f"{problem} {problem.hint or ''}".strip()
+                self._repeats.log(logging.ERROR, "Statuses are not written to topic %s: %s", self._topic, self._refusal)
+                self._lock.notify_all()
+            if isinstance(problem, _MAY_SUCCEED) and is_newest and self._may_retry(write):
+                self._retry_later(write, _RARELY if isinstance(problem, NotAllowedError) else 1)
                 return
             if is_newest:
                 del self._newest[write.key]
             self._open -= 1
             self._lock.notify_all()
             is_stopped = self._is_stopped
-        if problem is not None and (is_stopped or not isinstance(problem, RetriableError)):
-            log.error("%r is not written to topic %s: %s", write.key, self._topic, problem)
+        if problem is not None and (is_stopped or not isinstance(problem, _MAY_SUCCEED)):
+            log.error("%s is not written to topic %s: %s", _name(write), self._topic, problem)
         elif problem is not None:
-            log.debug("%r is not written again: it is out of date (%s)", write.key, problem)
+            log.debug("%s is not written again: it is out of date (%s)", _name(write), problem)
 
     def _may_retry(self, write: _Write) -> bool:
         """Whether a retry makes sense. Call with the lock held."""
         return not self._is_stopped and (write.leave is None or self._cache.may_retry(write.leave))
 
-    def _retry_later(self, write: _Write) -> None:
-        """Schedule it for the retry thread. Call with the lock held."""
-        delay_s = self._backoff.pause_s(write.failures)
+    def _retry_later(self, write: _Write, times: int) -> None:
+        """Schedule it for the retry thread, after so many pauses. Call with the lock held."""
+        delay_s = self._backoff.pause_s(write.failures) * times
         write.failures += 1
         self._retry_count += 1
         heapq.heappush(self._retries, _Retry(self._clock.monotonic() + delay_s, self._retry_count, write))

@@ -1,12 +1,14 @@
-"""Messages of librdkafka name the settings that users write."""
+"""Messages of librdkafka name the settings that users write, and the topic that a transaction lacks."""
 
 from __future__ import annotations
 
 import logging
 
 import pytest
+from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError
+from kconnect.runtime.config.rights import Client, transaction_rights
 from kconnect.runtime.kafka.clients import (
     ADMIN_NAMES,
     CONSUMER_NAMES,
@@ -70,3 +72,21 @@ def test_what_is_no_quoted_setting_stays_as_it_is() -> None:
             == "compression.codec of compression.codec.x"
         )
         assert with_java_names('"other.setting"', names) == '"other.setting"'
+
+
+def test_a_transaction_that_may_not_write_to_a_topic_names_it() -> None:
+    client_log = ClientLog(_LOG, "Producer of s-0")
+    client_log.client = Client("kafka:9092", "User:w")
+    text = 'TxnCoordinator/1: Failed to add partition "offsets" [2] to transaction: Broker: Topic authorization failed'
+    client_log.log(logging.ERROR, "%s [%s] %s", "ADDPARTS", "p#producer-1", text)
+    other = 'Failed to add partition "orders" [0] to transaction: Broker: Operation not attempted'
+    client_log.log(logging.ERROR, "%s [%s] %s", "ADDPARTS", "p#producer-1", f"TxnCoordinator/1: {other}")
+    error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "Broker: Topic authorization failed (after 2 ms)")
+    found = client_log.error("A transaction cannot be committed", error, *transaction_rights("t-0"))
+    assert str(found) == (
+        "A transaction cannot be committed: Topic authorization failed: User:w lacks WRITE on topic offsets."
+    )
+    assert found.hint == (
+        "Grant it: kafka-acls --bootstrap-server kafka:9092 --add --allow-principal User:w --operation Write "
+        "--topic offsets"
+    )

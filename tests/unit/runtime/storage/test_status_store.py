@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.clock import ManualClock
-from kconnect.errors import ConnectError, RetriableError, TimedOutError
+from kconnect.errors import ConnectError, NotAllowedError, RetriableError, TimedOutError
 from kconnect.model import RunState, TaskId
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.runtime.storage.status_cache import StatusCache
@@ -25,6 +25,7 @@ from kconnect.runtime.storage.status_topic import (
 )
 from kit.pace import ample_s
 from kit.record_logs import ScriptedLog
+from kit.waiting import eventually
 
 TASK = TaskId("conn", 0)
 USE = TopicUse("foo", "conn", 0, 1)
@@ -348,3 +349,25 @@ def test_two_workers_that_read_late_agree_in_the_end_and_a_late_one_too(puts):
         assert [store.status(subject) for subject in SUBJECTS] == [folded.status(subject) for subject in SUBJECTS]
         assert store.tasks("conn") == folded.tasks("conn")
         store.stop()
+
+
+def test_states_that_may_not_be_written_are_said_once_hold_nobody_up_and_are_written_once_they_may(make, caplog):
+    denied = NotAllowedError("User:w lacks WRITE on topic statuses.", hint="Grant it: kafka-acls ..")
+    gate = threading.Event()
+
+    class Gated(ManualClock):
+        def wait(self, event, timeout_s):
+            gate.wait(ample_s(10))
+            return super().wait(event, timeout_s)
+
+    _, store = make([denied, denied], clock=Gated())
+    store.put("conn", RUNNING)
+    store.put(TASK, RUNNING)
+    store.flush(0.001)
+    assert store.troubles() == [
+        "Other workers are not informed of its states: User:w lacks WRITE on topic statuses. Grant it: kafka-acls"
+    ]
+    assert caplog.text.count("Statuses are not written to topic statuses: User:w lacks WRITE") == 1
+    gate.set()
+    eventually(lambda: store.status("conn") == store.status(TASK) == RUNNING, ample_s(10), "both are written")
+    assert store.troubles() == []

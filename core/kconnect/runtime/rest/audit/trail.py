@@ -156,10 +156,11 @@ class AuditTrail:
         try:
             sink.write(line)
         except ConnectError as err:
+            why = f"{err} {err.hint or ''}".rstrip(" .")
             if self._problem is None:
-                log.error("%s cannot be written: %s. %s", sink.where, err, self._consequence())
+                log.error("%s cannot be written: %s. %s", sink.where, why, self._consequence())
                 self._since_ms = time.time_ns() // 1_000_000
-            self._problem = f"{sink.where}: {err}"
+            self._problem = f"{sink.where}: {why}"
             return False
         except Exception as err:  # top of the thread
             log.exception("%s failed", sink.where)
