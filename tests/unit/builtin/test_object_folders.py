@@ -153,6 +153,18 @@ def test_fields_of_records_are_folders_that_the_source_reads_as_fields(tmp_path:
     assert found == [{"country": None, **row, "day": None} for row in rows[:3]]
 
 
+@pytest.mark.parametrize("path", ["day=${date:%Y-%m-%d}", "day=${time:at:%Y-%m-%d:Europe/Berlin}"])
+def test_a_time_beyond_the_calendar_is_its_records_error(tmp_path: Path, path: str) -> None:
+    times = (0, 1_764_237_600_000_000, 1_764_237_600_000)  # the second is of microseconds
+    with sink_into(tmp_path, object_path=path, errors_tolerance="all") as sink:
+        sink.put_records(
+            SinkRecord("t", 0, None, None, None, {"at": time_ms}, 0, timestamp=time_ms) for time_ms in times
+        )
+        sink.commit(is_end=True)
+        assert [one.record.timestamp for one in sink.errant] == [times[1]]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["day=1970-01-01", "day=2025-11-27"]
+
+
 @pytest.mark.parametrize("with_schema", [True, False])
 def test_columns_and_records_go_to_the_same_folders(tmp_path: Path, with_schema: bool) -> None:
     builder = SchemaBuilder.struct().field("at", Timestamp.SCHEMA).field("n", Schema.FLOAT64_SCHEMA)

@@ -129,12 +129,18 @@ def test_names_are_javas(settings: dict[str, str], value: Any, wanted: str) -> N
 
 def test_a_record_without_time_or_with_a_field_that_names_nothing_is_reported() -> None:
     daily = {"partitioner.class": f"{PARTITIONER}DailyPartitioner", **TIME}
+    for far_ms in (AT_MS * 1000, 253_402_300_799_999):  # of microseconds; already the next year in Berlin
+        with pytest.raises(DataError, match="is not in the years 1 to 9999"):
+            path_of(daily, time_ms=far_ms)
     with pytest.raises(DataError, match="It has no timestamp"):
         path_of(daily, None, None)
     with pytest.raises(DataError, match=r"its field timestamp \(timestamp.field\) is null"):
         path_of({**daily, "timestamp.extractor": "RecordField"}, {})
     field = {"partitioner.class": f"{PARTITIONER}FieldPartitioner", "partition.field.name": "f"}
     assert "/f=null/" in path_of(field, {})
+    assert path_of(field, {"f": "x" * 900})
+    with pytest.raises(DataError, match="Its object's name would have 1041 bytes, where S3 takes 1024"):
+        path_of(field, {"f": "ä" * 500})
     for value in (1.5, [1], date(2026, 1, 1)):
         with pytest.raises(DataError, match="Field f is"):
             path_of(field, {"f": value})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.api import Decimal, Schema, SchemaBuilder, Struct
+from kconnect.api import Decimal, Schema, SchemaBuilder, SinkRecord, Struct
 from kconnect.testing import SinkHarness
 from kit.tables import FORMATS, read_table, table_settings
 
@@ -76,3 +76,17 @@ def test_days_of_every_year_name_folders(tmp_path: Path) -> None:
     for kind in FORMATS:
         (tmp_path / kind).mkdir()
         assert written(kind, tmp_path / kind, day, values, by="day(c)") == (values, [])
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_timestamp_beyond_the_calendar_is_its_records_error(kind: str, tmp_path: Path) -> None:
+    """A producer that gave microseconds for milliseconds, say."""
+    settings = {**table_settings(kind, tmp_path), "topics": "t", "flush.ms": "0", "partition.by": "day()"}
+    with SinkHarness("TableSink", {**settings, "errors.tolerance": "all"}) as sink:
+        sink.put_records(
+            SinkRecord("t", 0, None, None, None, {"id": number}, number, timestamp=time_ms)
+            for number, time_ms in enumerate((0, 1_764_237_600_000_000, 253_402_300_799_999))
+        )
+        (error,) = [str(one.error) for one in sink.errant]
+    assert "the record's timestamp is 1764237600000000 ms since 1970, which is not in the years 1 to 9999" in error
+    assert sorted(row["id"] for row in read_table(settings).to_pylist()) == [0, 2]

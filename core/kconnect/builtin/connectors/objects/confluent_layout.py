@@ -9,10 +9,12 @@ from typing import Any
 
 from kconnect.api import DataError
 from kconnect.builtin.connectors.objects.joda import Format
-from kconnect.builtin.connectors.objects.object_names import instant
+from kconnect.builtin.connectors.objects.object_names import instant, local_time
 
 _MINUTE_MS = 60_000
 _MOST_KNOWN = 10_000
+_LONGEST_KEY = 1024  # in bytes, https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+_SHORT = 150  # characters of a folder that need not be counted
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -28,9 +30,10 @@ class TimeBuckets:
     zone: tzinfo
 
     def folder(self, time_ms: int) -> str:
-        local = (_EPOCH + timedelta(milliseconds=time_ms)).astimezone(self.zone).replace(tzinfo=UTC)
+        """Errors: DataError."""
+        local = local_time(time_ms, self.zone).replace(tzinfo=UTC)
         local_ms = (local - _EPOCH) // timedelta(milliseconds=1)
-        start = _EPOCH + timedelta(milliseconds=local_ms - local_ms % self.length_ms)
+        start = local_time(local_ms - local_ms % self.length_ms, UTC)
         return self.form(start.replace(tzinfo=self.zone))
 
 
@@ -73,7 +76,12 @@ class ConfluentNames:
             encoded = self._bucket(self._buckets, self.time_ms(time_ms, values))
         else:
             encoded = f"partition={partition}"
-        return self._delim.join(part for part in (self._topics_dir, topic, encoded) if part)
+        found = self._delim.join(part for part in (self._topics_dir, topic, encoded) if part)
+        if self._by_field and len(found) > _SHORT:
+            size = len(self.path(found, self.name(topic, partition, 0, 0)).encode())
+            if size > _LONGEST_KEY:
+                raise DataError(f"Its object's name would have {size} bytes, where S3 takes {_LONGEST_KEY}")
+        return found
 
     def _bucket(self, buckets: TimeBuckets, time_ms: int) -> str:
         """A look-up costs 0.2 us, a folder 6."""

@@ -86,11 +86,11 @@ class ObjectNames:
         if kind in ("topic", "partition"):
             return topic if kind == "topic" else str(partition)
         if kind == "date":
-            return datetime.fromtimestamp((time_ms or 0) / 1000, variable.zone).strftime(variable.form)
+            return local_time(time_ms or 0, variable.zone).strftime(variable.form)
         value, name = values[variable.field], self.fields[variable.field]
         if kind == "time":
             when = instant(value, name)
-            return HIVE_NULL if when is None else when.astimezone(variable.zone).strftime(variable.form)
+            return HIVE_NULL if when is None else _in_zone(when, variable.zone).strftime(variable.form)
         if isinstance(value, dict | list | tuple | bytes) or hasattr(value, "schema"):
             raise DataError(f"Field {name} of object.path is {type(value).__name__}, which names no folder")
         text = folder_value(plain(value) if isinstance(value, datetime) else value)
@@ -177,6 +177,22 @@ def time_zone(setting: str, given: str, name: str) -> tzinfo:
 
 
 _OFFSET = re.compile(r"([+-])([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
+
+
+def local_time(time_ms: int, zone: tzinfo) -> datetime:
+    """A record's time by the clock of a zone. Errors: DataError for one beyond the calendar, as of microseconds."""
+    try:
+        return _in_zone(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms), zone)
+    except OverflowError:
+        raise DataError(f"Its timestamp, {time_ms} ms since 1970, is not in the years 1 to 9999") from None
+
+
+def _in_zone(when: datetime, zone: tzinfo) -> datetime:
+    """Errors: DataError."""
+    try:
+        return when.astimezone(zone)
+    except OverflowError:
+        raise DataError(f"The time {when.isoformat()} is not in the years 1 to 9999 in {zone}") from None
 
 
 def instant(value: Any, field: str) -> datetime | None:

@@ -150,9 +150,29 @@ def _formatted(source: Any, column: PartitionColumn, length: int) -> pa.Array:
 
     pattern = _UNITS[column.unit or ""]
     if source is None or isinstance(source, int):
-        one = pc.strftime(pa.array([source], pa.int64()).cast(pa.timestamp("ms")), pattern)
+        one = pc.strftime(_in_calendar(pa.array([source], pa.int64()).cast(pa.timestamp("ms")), column), pattern)
         return pa.repeat(one[0], length)
-    return pc.strftime(_as_times(source, column), pattern)
+    return pc.strftime(_in_calendar(_as_times(source, column), column), pattern)
+
+
+# The years 1 and 10000
+_CALENDAR_MS = (-62_135_596_800_000, 253_402_300_800_000)
+
+
+def _in_calendar(times: pa.Array, column: PartitionColumn) -> pa.Array:
+    """The times. Errors: DataError for those in which no reader has a day, as of microseconds for milliseconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    first, behind = (pa.scalar(one, pa.timestamp("ms")).cast(times.type) for one in _CALENDAR_MS)
+    strange = pc.or_(pc.less(times, first), pc.greater_equal(times, behind))
+    if pc.any(strange).as_py():
+        where = f"column {column.source}" if column.source else "the record's timestamp"
+        number = times.filter(strange)[0].cast(pa.int64()).as_py()
+        raise DataError(
+            f"partition.by: {where} is {number} {times.type.unit} since 1970, which is not in the years 1 to 9999"
+        )
+    return times
 
 
 def _as_times(source: pa.Array, column: PartitionColumn) -> pa.Array:
@@ -163,7 +183,10 @@ def _as_times(source: pa.Array, column: PartitionColumn) -> pa.Array:
     if pa.types.is_integer(kind):
         return source.cast(pa.int64()).cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return source.cast(pa.timestamp("us"))
+        try:
+            return source.cast(pa.timestamp("us"))
+        except pa.ArrowInvalid as error:
+            raise DataError(f"partition.by: column {column.source} has a time that is too far away: {error}") from error
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(f"partition.by: column {column.source} has type {kind}, which is not a date")
     try:
