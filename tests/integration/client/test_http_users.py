@@ -69,7 +69,7 @@ def downloads(url: str, folder: Path) -> None:
 
 
 def check(url: str, folder: Path) -> None:
-    (found,) = run(registry_probes([{"schema.registry.url": url}]), 3 * WITHIN_S)  # the probe itself takes nine tenths
+    (found,) = run(registry_probes([{"schema.registry.url": url}]), 6 * WITHIN_S)  # of which a tenth is for the threads
     assert found.where == url
     if found.verdict is not Verdict.OK:
         raise ConnectError(f"{found.where} {found.message}", hint=found.hint)
