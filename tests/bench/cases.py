@@ -70,6 +70,7 @@ CASES: dict[str, Callable[[str, Ground], Metrics]] = {
     "format-lines": queries.format_lines,
     "sql-source": databases.sql_source,
     "sql-bulk": databases.sql_bulk,
+    "sql-sink": databases.sql_sink,
     **scale.CASES,
 }
 

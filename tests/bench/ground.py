@@ -49,6 +49,7 @@ class Ground:
     """Holds the input's lines; made when the first case needs it."""
     is_filled: bool = False
     has_rows: bool = False
+    has_sql_rows: bool = False
     has_mirrored: bool = False
     count: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -348,6 +348,11 @@ class SinkTask(Task):
 
     supports_batches: ClassVar[bool] = False
     """Whether the runtime may call `put_batch`."""
+    fewest_in_batch: ClassVar[int] = 0
+    """Fewer records of a partition are given to `put`, together with those of others that were fetched beside them.
+
+    For tasks to which a call costs more than its records: each may be a transaction.
+    """
 
     keeps_offsets: bool = False
     """Whether the task commits offsets itself, with what it writes, as one that writes each record once.

@@ -310,6 +310,7 @@ class _MeasuredSink(SinkHarness):
             RawRecords(is_wanted=False),
             lambda topics: None,
             takes_batches=task.task.supports_batches,
+            fewest_in_batch=task.task.fewest_in_batch,
         )
         with self.meter.between(self.meter.of(BETWEEN)):
             made = forms.convert_fetched(fetched)

@@ -15,7 +15,7 @@ import pytest
 from kconnect.api import DataError, RetriableError, SchemaBuilder, SinkRecord, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.builtin.connectors.sql.sql_config import CONFIG
-from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, dialect_of, placeholders
+from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, dialect_of, placeholders, values_of_marks
 from kconnect.builtin.connectors.sql.sql_rows import RowMaker
 from kconnect.builtin.connectors.sql.sql_source_config import settings_of
 from kconnect.errors import ConfigError, ConnectError
@@ -276,15 +276,15 @@ def test_records_without_the_key_that_is_asked_for_are_refused(file: Path) -> No
 
 
 def test_each_database_is_spoken_to_in_its_own_sql() -> None:
-    marks = placeholders("pyformat", 2)
-    assert DIALECTS["mysql"].upsert("shop.o`s", ["id", "n"], ["id"], marks) == (
+    values = values_of_marks(placeholders("pyformat", 2))
+    assert DIALECTS["mysql"].upsert("shop.o`s", ["id", "n"], ["id"], values) == (
         "INSERT INTO `shop`.`o``s` (`id`, `n`) VALUES (%s, %s) ON DUPLICATE KEY UPDATE `n` = VALUES(`n`)"
     )
-    assert DIALECTS["mysql"].upsert("t", ["id"], ["id"], ["%s"]).endswith("UPDATE `id` = VALUES(`id`)")
-    assert DIALECTS["postgresql"].upsert("t", ["id", "n"], ["id"], marks) == (
+    assert DIALECTS["mysql"].upsert("t", ["id"], ["id"], "VALUES (%s)").endswith("UPDATE `id` = VALUES(`id`)")
+    assert DIALECTS["postgresql"].upsert("t", ["id", "n"], ["id"], values) == (
         'INSERT INTO "t" ("id", "n") VALUES (%s, %s) ON CONFLICT ("id") DO UPDATE SET "n" = excluded."n"'
     )
-    assert DIALECTS["postgresql"].upsert("t", ["id"], ["id"], ["%s"]).endswith('("id") DO NOTHING')
+    assert DIALECTS["postgresql"].upsert("t", ["id"], ["id"], "VALUES (%s)").endswith('("id") DO NOTHING')
     assert DIALECTS["mysql"].create("t", {"id": "text", "n": "text"}, ["id"]) == (
         "CREATE TABLE IF NOT EXISTS `t` (`id` VARCHAR(255) NOT NULL, `n` LONGTEXT, PRIMARY KEY (`id`))"
     )
@@ -386,7 +386,7 @@ def test_updates_and_new_columns_in_the_sql_of_each_database() -> None:
     assert DIALECTS["mysql"].add_column("t", "c", "timestamp") == "ALTER TABLE `t` ADD COLUMN `c` DATETIME(3)"
     assert DIALECTS["postgresql"].add_column("t", "c", "text") == 'ALTER TABLE "t" ADD COLUMN IF NOT EXISTS "c" TEXT'
     unquoted = dataclasses.replace(DIALECTS["postgresql"], quote="")
-    assert unquoted.insert("s.T", ["A"], ["%s"]) == "INSERT INTO s.T (A) VALUES (%s)"
+    assert unquoted.insert("s.T", ["A"], "VALUES (%s)") == "INSERT INTO s.T (A) VALUES (%s)"
     at = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
     local = DIALECTS["mysql"].adapt(at, zoneinfo.ZoneInfo("Europe/Berlin"))
     assert local == datetime.datetime.fromisoformat("2026-01-02T04:04:05")
@@ -455,9 +455,9 @@ def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_reported(f
     with jdbc_sink_into(file, **settings, table_name_format='"${topic}"') as sink:
         sink.put({"id": 1}, topic="z.abc.orders")
     assert rows(file, 'SELECT id FROM "z.abc.orders"') == [(1,)]
-    for topic, said in (("z.abc.orders", "syntax error"), ("z.orders", "unknown database")):
+    for topic in ("z.abc.orders", "z.orders"):
         with jdbc_sink_into(file, **settings) as sink:
-            with pytest.raises(ConnectError, match=said) as caught:
+            with pytest.raises(ConnectError, match="unknown database") as caught:
                 sink.put({"id": 1}, topic=topic)
             assert 'quoted, as in table.name.format="${topic}"' in (caught.value.hint or "")
             assert not isinstance(caught.value, RetriableError)
@@ -468,7 +468,7 @@ def test_names_that_postgresql_would_cut_to_one_are_no_names_of_tables() -> None
     assert DIALECTS["postgresql"].name_of(f"s.{longest}") == f'"s"."{longest}"'
     for name in (longest + "a", "ä" * 32):
         with pytest.raises(ConnectError, match=r"has a name of 64 bytes: PostgreSQL cuts it after 63") as caught:
-            DIALECTS["postgresql"].insert(f"s.{name}", ["n"], ["%s"])
+            DIALECTS["postgresql"].insert(f"s.{name}", ["n"], "VALUES (%s)")
         assert not isinstance(caught.value, DataError)
     assert DIALECTS["sqlite"].name_of(longest + "a")
 

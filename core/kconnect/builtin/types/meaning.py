@@ -43,11 +43,14 @@ def meant_value(schema: Schema | None, value: Any, *, holds_wide: bool = False) 
         raise data_error(error) from None  # which says all of it, without one error a level
 
 
-def meant_values(schema: Schema | None, values: Sequence[Any]) -> tuple[Schema | None, Sequence[Any]]:
+def meant_values(
+    schema: Schema | None, values: Sequence[Any], *, holds_wide: bool = False
+) -> tuple[Schema | None, Sequence[Any]]:
     """What values of this schema mean, with their schema. Errors: as of `meant_value`."""
-    if schema is None or (made := meant_schema(schema)) is schema:
+    found = None if schema is None else _meaning(schema, holds_wide=holds_wide)
+    if found is None:
         return schema, values
-    return made, [meant_value(schema, value) for value in values]
+    return found.schema, [meant_value(schema, value, holds_wide=holds_wide) for value in values]
 
 
 def meant_column(schema: Schema | None, column: pa.Array | None) -> pa.Array | None:

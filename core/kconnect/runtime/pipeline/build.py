@@ -275,7 +275,9 @@ def _sink_forms(
         if chain is not None:
             task.decode_with(chain)
             return JavaDecoding(task, stages.tolerance, control.used_topics, calling)
-    return stages.conversion(control.used_topics, takes_batches=task.supports_batches)
+    return stages.conversion(
+        control.used_topics, takes_batches=task.supports_batches, fewest_in_batch=task.fewest_in_batch
+    )
 
 
 def _consumer(control: TaskControl, ports: TaskPorts, task: SinkTask) -> SinkConsumer[ConsumedRun]:

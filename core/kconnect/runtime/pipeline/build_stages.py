@@ -213,7 +213,7 @@ class SinkStages:
     forms: BatchForms = field(default_factory=BatchForms)
     close_memory: Callable[[], None] = nothing_kept
 
-    def conversion(self, used_topics: UsedTopics, *, takes_batches: bool) -> SinkConversion:
+    def conversion(self, used_topics: UsedTopics, *, takes_batches: bool, fewest_in_batch: int = 0) -> SinkConversion:
         """Makes the conversion of what is fetched, by these stages."""
         return SinkConversion(
             self.converters,
@@ -221,6 +221,7 @@ class SinkStages:
             self.raw_records,
             used_topics,
             takes_batches=takes_batches,
+            fewest_in_batch=fewest_in_batch,
             forms=self.forms,
         )
 

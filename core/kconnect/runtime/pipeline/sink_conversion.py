@@ -56,9 +56,11 @@ class SinkConversion:
         used_topics: UsedTopics,
         *,
         takes_batches: bool,
+        fewest_in_batch: int = 0,
         forms: BatchForms | None = None,
     ) -> None:
         self._takes_batches = takes_batches
+        self._fewest_in_batch = fewest_in_batch
         self._forms = forms or BatchForms()
         self._converters = converters
         self._transforms = transforms
@@ -81,11 +83,11 @@ class SinkConversion:
         """The same, of records that came from elsewhere."""
         if self._raw_records.is_wanted:
             self._raw_records.at_hand = (fetched,)
-        takes_batches = self._takes_batches
+        takes_batches = self._takes_batches and len(fetched) >= self._fewest_in_batch
         self._forms.begin(len(fetched) if takes_batches else 0)
         batch = self._converters.to_connect_columns(fetched) if takes_batches else None
         if batch is None:
-            records = self._as_records(fetched)
+            records = self._as_records(fetched, takes_batches=takes_batches)
             self._used_topics((fetched.topic,))
             return records
         self._used_topics((fetched.topic,))
@@ -94,13 +96,13 @@ class SinkConversion:
         kept = self._transforms.apply_batch(batch)
         return [] if kept is None else kept  # type: ignore[return-value]  # sink records in, sink records out
 
-    def _as_records(self, fetched: FetchedBatch) -> list[SinkRecord]:
+    def _as_records(self, fetched: FetchedBatch, *, takes_batches: bool) -> list[SinkRecord]:
         """Each record through all stages before the next one, so that failures are reported in the records' order.
 
         Where a transformation takes many at once, each step before the next one, as columns go.
         """
         converted = self._converters.to_connect_list(fetched)
-        if converted is None and not self._takes_batches and len(fetched) >= _FEWEST_BY_COLUMNS:
+        if converted is None and not takes_batches and len(fetched) >= _FEWEST_BY_COLUMNS:
             converted = _records_of(self._converters.to_connect_columns(fetched))
         if not len(self._transforms):
             return self._converters.to_connect_records(fetched) if converted is None else converted

@@ -1,4 +1,4 @@
-"""Records for a sink that takes no batches: many are made by way of columns, and are what each gives alone."""
+"""Records for a sink that takes no batches, or large ones: by way of columns they are what each gives alone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from kconnect.runtime.kafka import ConsumedRun
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkConversion
+from kconnect.runtime.pipeline.sink_puts import ColumnsPut, RecordsPut
 from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 
 MANY, FEW = 200, 20
@@ -56,12 +57,12 @@ def texts(count: int) -> list[bytes]:
     return [json.dumps({"id": number, "x": number / 2}).encode() for number in range(count)]
 
 
-def conversion(converter: JsonConverter, *steps: Transformation) -> SinkConversion:
+def conversion(converter: JsonConverter, *steps: Transformation, **more: Any) -> SinkConversion:
     converter.configure({"schemas.enable": "false"}, False)
     converters = Converters(StringConverter(), converter, SimpleHeaderConverter())
     chain = TransformChain([TransformStep(step) for step in steps])
     raw_records = RawRecords(is_wanted=False)
-    return SinkConversion(converters, chain, raw_records, lambda topics: None, takes_batches=False)
+    return SinkConversion(converters, chain, raw_records, lambda topics: None, **{"takes_batches": False, **more})
 
 
 def records_of(made: SinkConversion, run: ConsumedRun) -> list[SinkRecord]:
@@ -83,6 +84,16 @@ def test_many_records_are_converted_together_and_few_one_by_one(headers: Any) ->
     assert (together.alone < MANY, alone.alone) == (True, MANY)
     assert many == few
     assert [repr(record) for record in many] == [repr(record) for record in few]
+
+
+def test_a_task_that_wants_large_batches_has_few_records_in_one_put_with_those_of_other_partitions() -> None:
+    made = conversion(JsonConverter(), takes_batches=True, fewest_in_batch=MANY)
+    large, small, smaller = (made.batch_of(messages(texts(count))) for count in (MANY, MANY - 1, FEW))
+    assert isinstance(large.payload, ColumnsPut)
+    assert isinstance(small.payload, RecordsPut)
+    assert small.payload.join(smaller.payload)
+    assert len(small.payload) == MANY - 1 + FEW
+    assert large.payload.batch.to_records()[: MANY - 1] == small.payload.records[: MANY - 1]
 
 
 def test_a_text_that_cannot_be_read_is_named_with_what_was_read_before_it() -> None:

@@ -80,20 +80,18 @@ class Dialect:
             return name
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
 
-    def insert(self, table: str, columns: Sequence[str], marks: Sequence[str]) -> str:
+    def insert(self, table: str, columns: Sequence[str], source: str) -> str:
+        """`source`: VALUES or a SELECT."""
         names = ", ".join(self.column(name) for name in columns)
-        return f"INSERT INTO {self.name_of(table)} ({names}) VALUES ({', '.join(marks)})"
+        return f"INSERT INTO {self.name_of(table)} ({names}) {source}"
 
     def insert_nothing(self, table: str, columns: Sequence[str]) -> str:
         """An insert of no row, which fails where a row of these columns would have no place."""
-        names = ", ".join(self.column(name) for name in columns)
         source = " FROM DUAL" if self.name == "mysql" else ""
-        return (
-            f"INSERT INTO {self.name_of(table)} ({names}) SELECT {', '.join(['NULL'] * len(columns))}{source} WHERE 1=0"
-        )
+        return self.insert(table, columns, f"SELECT {', '.join(['NULL'] * len(columns))}{source} WHERE 1=0")
 
-    def upsert(self, table: str, columns: Sequence[str], keys: Sequence[str], marks: Sequence[str]) -> str:
-        insert = self.insert(table, columns, marks)
+    def upsert(self, table: str, columns: Sequence[str], keys: Sequence[str], source: str) -> str:
+        insert = self.insert(table, columns, source)
         others = [name for name in columns if name not in keys]
         if self.name == "mysql":
             changed = others or keys[:1]  # MySQL has no DO NOTHING: a key set to itself is one
@@ -220,6 +218,11 @@ def dialect_of_kind(kind: str) -> Dialect:
     if found is None:
         raise ConfigError(f"SqlSink writes to {', '.join(DIALECTS)}, not to {kind}")
     return found
+
+
+def values_of_marks(marks: Sequence[str]) -> str:
+    """The source of an insert of one row."""
+    return f"VALUES ({', '.join(marks)})"
 
 
 def placeholders(paramstyle: str, count: int) -> list[str]:

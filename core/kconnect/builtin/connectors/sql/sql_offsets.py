@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kconnect.api import ConnectError, DataError, RetriableError, SinkRecord, TopicPartition
+from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, SinkRecord, TopicPartition
 from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
 
 COLUMNS: Final = ("connector", "topic", "kafka_partition", "next_offset")
@@ -241,6 +241,16 @@ def ranges_of(records: Iterable[SinkRecord]) -> dict[TopicPartition, tuple[int, 
     if at is not None:
         found[at] = (start, last + 1)
     return found
+
+
+def range_of_batch(batch: RecordBatch) -> dict[TopicPartition, tuple[int, int]]:
+    """The same of a batch, which is of one partition. Errors: DataError for one that was not read."""
+    offsets, partition = batch.kafka_offsets, batch.original_kafka_partition
+    if offsets is None or partition is None:
+        raise DataError(f"A batch of topic {batch.topic} has no position in Kafka")
+    if not len(offsets):
+        return {}
+    return {TopicPartition(batch.original_topic, partition): (offsets[0].as_py(), offsets[-1].as_py() + 1)}
 
 
 def place_of(record: SinkRecord) -> TopicPartition:

@@ -45,6 +45,9 @@ class Row(NamedTuple):
         return self.table, self.columns, self.is_delete
 
 
+MOST_WIDENED: Final = 2
+"""Rows are made up to so many times as wide, with nulls: free-form maps have other members each."""
+
 _SHAPE: Final = attrgetter("table", "columns", "is_delete")
 
 
@@ -60,9 +63,15 @@ def runs_of(rows: Sequence[Row]) -> Iterable[list[Row]]:
         yield list(run)
 
 
+def cells_of_kind(values: Sequence[Any], kind: str) -> Sequence[Any]:
+    """Values of a kind; a time of a clock on the wall has no zone that a session could change it by."""
+    if kind != "timestamp_ntz":
+        return values
+    return [None if value is None else value.replace(tzinfo=None) for value in values]
+
+
 def _cell(value: Any, kind: str) -> tuple[Any, str]:
-    """A value with its kind; a time of a clock on the wall has no zone that a session could change it by."""
-    return (value.replace(tzinfo=None) if value is not None and kind == "timestamp_ntz" else value), kind
+    return cells_of_kind((value,), kind)[0], kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +85,12 @@ class RowMaker:
     deletes: bool
     fills_defaults: bool = True
 
+    def table_of(self, topic: str) -> str:
+        return self.table_format.replace("${topic}", topic)
+
     def row(self, record: SinkRecord) -> Row:
         """Errors: DataError that names the unsuitable part of the record."""
-        table = self.table_format.replace("${topic}", record.topic)
+        table = self.table_of(record.topic)
         if self.pk_mode == "none" and not self.whitelist and record.value_schema is None and record.value:
             # By far the most rows without schema: all of the value, as it is. 2.0 us, not 5.5
             value = record.value

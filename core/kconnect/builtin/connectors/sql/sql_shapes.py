@@ -6,14 +6,16 @@ import contextlib
 import logging
 import zoneinfo
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
 from kconnect.api import DataError
+from kconnect.builtin.connectors.sql.sql_blocks import Block
 from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, fitted, is_safe, wider
-from kconnect.builtin.connectors.sql.sql_rows import Row, kind_of_values, runs_of
+from kconnect.builtin.connectors.sql.sql_rows import MOST_WIDENED, Row, kind_of_values, runs_of
 from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
 from kconnect.builtin.connectors.sql.sql_target_columns import (
     MYSQL_COLUMNS,
@@ -27,6 +29,16 @@ from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, Disca
 from kconnect.builtin.types.fitting import as_text
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedBlock:
+    """Columns as the driver takes them, and those of the table that they go into."""
+
+    table: str
+    cells: Mapping[str, Sequence[Any]]
+    keys: tuple[str, ...]
+    columns: Mapping[str, TableColumn]
 
 
 class TableShapes:
@@ -87,6 +99,33 @@ class TableShapes:
         if (made := _fitted_by_columns(columns, run, unsafe)) is not None:
             return [made]
         return runs_of([self._row(cursor, row, unsafe, add) for row in run])
+
+    def block(self, cursor: Any, block: Block, *, pads: bool) -> FittedBlock | None:
+        """The block as its table takes it; None where single rows tell what is wrong, or get columns of their own.
+
+        `pads`: whether rows may have null for a column that they lack. Errors: the driver's.
+        """
+        columns = self._columns(cursor, block.table)
+        if not columns or (not self._dialect.tells_case and _twins(block.columns) is not None):
+            return None
+        if block.keys and not self._names_keys and _missing_keys(columns, block.keys):
+            return None
+        made: dict[str, Sequence[Any]] = {}
+        for name, cells in block.columns.items():
+            column = columns.get(name.lower())
+            if column is None:
+                if not (self._evolves and block.is_seen and all(cell is None for cell in cells)):
+                    return None
+                continue  # nothing is known of it yet, as in `known`
+            if name in block.lacking and not (pads and column.is_null_if_left_out):
+                return None
+            fit = _fitted_cells(column, cells, is_seen=block.is_seen)
+            if fit is None:
+                return None
+            made[name] = fit
+        return (
+            FittedBlock(block.table, made, block.keys, {name: columns[name.lower()] for name in made}) if made else None
+        )
 
     def padded(self, cursor: Any, rows: Sequence[Row]) -> list[Row]:
         """Rows for an insert, with null for what some of them lack: they share one statement then.
@@ -291,14 +330,12 @@ def _fitted_by_columns(
 
 
 _TABLE: Final = attrgetter("table", "is_delete")
-# Rows are made up to so many times as wide: free-form maps have other members each
-_MOST_WIDENED: Final = 2
 
 
 def _padded(columns: Mapping[str, TableColumn], rows: Sequence[Row]) -> Sequence[Row]:
     given = dict.fromkeys(row.columns for row in rows)
     names = tuple(dict.fromkeys(name for shape in given for name in shape))
-    if len(given) == 1 or len(names) > _MOST_WIDENED * max(map(len, given)):
+    if len(given) == 1 or len(names) > MOST_WIDENED * max(map(len, given)):
         return rows
     if _twins(names) is not None:  # one column, whose value in a row the null of the other name would replace
         return rows
@@ -310,13 +347,27 @@ def _padded(columns: Mapping[str, TableColumn], rows: Sequence[Row]) -> Sequence
     return [_of_columns(row, *made[row.columns]) for row in rows]
 
 
+def _fitted_cells(column: TableColumn, cells: Sequence[Any], *, is_seen: bool) -> Sequence[Any] | None:
+    """The values as the driver takes them; None where one does not fit."""
+    if is_safe(column, cells):
+        return column.target.cells(cells)
+    try:
+        return column.target.cells([fitted(column, cell, is_seen=is_seen) for cell in cells])
+    except MisfitError:
+        return None
+
+
 def _require_whole_key(columns: Mapping[str, TableColumn], row: Row) -> None:
     """Errors: DataError for a key of which a part is missing: a delete would find the rows of others, too."""
-    given = {name.lower() for name in row.keys}
+    if missing := _missing_keys(columns, row.keys):
+        raise DataError(f"The key lacks {', '.join(missing)}, which the primary key of table {row.table} has")
+
+
+def _missing_keys(columns: Mapping[str, TableColumn], keys: Iterable[str]) -> list[str]:
+    """Columns of the table's primary key beside all of these."""
+    given = {name.lower() for name in keys}
     wanted = {name for name, column in columns.items() if column.is_key}
-    if given < wanted:
-        missing = ", ".join(columns[name].name for name in columns if name in wanted - given)
-        raise DataError(f"The key lacks {missing}, which the primary key of table {row.table} has")
+    return [columns[name].name for name in columns if name in wanted - given] if given < wanted else []
 
 
 def _twins(names: Iterable[str]) -> tuple[str, str] | None:

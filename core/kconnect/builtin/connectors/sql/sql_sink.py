@@ -7,13 +7,14 @@ and go to the driver: measured with upserts of four columns into PostgreSQL 6.9 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from kconnect.api import (
     ConfigError,
     ConnectError,
     DataError,
+    RecordBatch,
     RetriableError,
     SinkRecord,
     SinkTask,
@@ -21,6 +22,7 @@ from kconnect.api import (
 )
 from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, said
+from kconnect.builtin.connectors.sql.sql_blocks import Block, block_of_batch, block_of_records
 from kconnect.builtin.connectors.sql.sql_config import CONFIG, EXACTLY_ONCE
 from kconnect.builtin.connectors.sql.sql_connection import refused_login
 from kconnect.builtin.connectors.sql.sql_errors import (
@@ -40,6 +42,7 @@ from kconnect.builtin.connectors.sql.sql_offsets import (
     alter,
     found_offsets,
     place_of,
+    range_of_batch,
     ranges_of,
     writer_of,
 )
@@ -135,6 +138,9 @@ class SqlSinkTask(SinkTask):
     partition and offset.
     """
 
+    supports_batches = True
+    fewest_in_batch = 500  # each of them is a transaction, where those of all partitions are one as records
+
     _writer: TableWriter
 
     def __init__(self) -> None:
@@ -182,12 +188,26 @@ class SqlSinkTask(SinkTask):
         """Write them in one transaction. Errors: RetriableError while max.retries lasts; ConnectError, DataError."""
         spans: tuple[Span, ...] = ()
         if self._offsets is not None:
-            records, spans = self._not_sought(records)
-        rows = list(self._made(records))
-        if not rows and not spans:
-            return
+            spans, sought = self._moved_by(ranges_of(records))
+            records = [record for record in records if place_of(record) not in sought] if sought else records
+        self._put(block_of_records(self._rows, records), lambda: records, spans)
+
+    def put_batch(self, batch: RecordBatch) -> None:
+        """Works as put."""
+        spans: tuple[Span, ...] = ()
+        if self._offsets is not None:
+            spans, sought = self._moved_by(range_of_batch(batch))
+            if sought:
+                return  # all of it is read from elsewhere
+        self._put(block_of_batch(self._rows, batch), batch.to_records, spans)  # type: ignore[arg-type]  # of a sink
+
+    def _put(self, block: Block | None, records: Callable[[], list[SinkRecord]], spans: Sequence[Span]) -> None:
+        """`records`: the same as the block, which may not do."""
         try:
-            self._write_all(rows, spans)
+            if not self._has_written(block, spans):
+                rows = list(self._made(records()))
+                if rows or spans:
+                    self._write_all(rows, spans)
         except MovedOffsetsError:
             self._go_on_from_table(spans)
         else:
@@ -207,16 +227,16 @@ class SqlSinkTask(SinkTask):
 
     # --- offsets, exactly once ---
 
-    def _not_sought(self, records: list[SinkRecord]) -> tuple[list[SinkRecord], tuple[Span, ...]]:
-        """The records, less those of partitions that are read from elsewhere after this put, and what they move."""
+    def _moved_by(
+        self, ranges: Mapping[TopicPartition, tuple[int, int]]
+    ) -> tuple[tuple[Span, ...], set[TopicPartition]]:
+        """What records of these offsets move, and the partitions that are read from elsewhere after this put."""
         self._written.sought.clear()  # the runtime went there behind the last put
-        ranges = ranges_of(records)
+        sought: set[TopicPartition] = set()
         if unknown := self._written.unknown(ranges):
             sought = self._look_up(unknown)
             self._written.sought |= sought
-            records = [record for record in records if place_of(record) not in sought]
-            ranges = ranges_of(records)
-        return records, self._written.spans(ranges)
+        return self._written.spans({at: span for at, span in ranges.items() if at not in sought}), sought
 
     def _look_up(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
         """Have the partitions read from where the table is; those that it has. Errors: RetriableError, ConnectError."""
@@ -288,22 +308,46 @@ class SqlSinkTask(SinkTask):
 
     # --- writing ---
 
+    def _has_written(self, block: Block | None, spans: Sequence[Span]) -> bool:
+        """Whether all rows of the block are in the database. Errors: as of put; MovedOffsetsError."""
+        if block is None or (block.is_seen and not self._config[INFER]):
+            return False
+        try:
+            cursor = self._writer.begin()
+            fitted = self._writer.fitted(cursor, block)
+            if fitted is None:
+                self._writer.cancel()
+                return False
+            self._look_at(cursor, {fitted.table})
+            self._move_offsets(cursor, spans)
+            self._writer.write(cursor, fitted)
+            self._writer.commit()
+        except Exception as error:  # a driver's: any class of its own
+            self._writer.roll_back()
+            self._require_of_record(error)
+            return False
+        return True
+
     def _write_all(self, rows: Sequence[_Placed], spans: Sequence[Span]) -> None:
         """In one transaction. Errors: as of put; MovedOffsetsError, and nothing is written."""
         try:
             cursor = self._writer.begin([row for row, _ in rows])
             if self._dialect.commits_at_ddl:
                 self._writer.shape(cursor, [row for row, _ in rows])
-            if self._offsets is not None and (new := {row.table for row, _ in rows} - self._looked_at):
-                self._offsets.require_transactions(cursor, new)
-                self._looked_at |= new
+            self._look_at(cursor, {row.table for row, _ in rows})
             self._move_offsets(cursor, spans)
             self._writer.run(cursor, [row for row, _ in rows])
             self._writer.commit()
-        except Exception as error:  # a driver's: any class of its own
+        except Exception as error:  # as above
             self._writer.roll_back()
             self._require_of_record(error)
             self._write_one_by_one(rows, spans)
+
+    def _look_at(self, cursor: Any, tables: Collection[str]) -> None:
+        """Exactly once needs tables that have transactions. Errors: ConnectError."""
+        if self._offsets is not None and (new := {*tables} - self._looked_at):
+            self._offsets.require_transactions(cursor, new)
+            self._looked_at |= new
 
     def _write_one_by_one(self, rows: Sequence[_Placed], spans: Sequence[Span], *, at_once: bool = False) -> None:
         """The same transaction again, with a savepoint before each row, so that only refused rows are skipped.

@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 from kconnect.api import DataError, Type
-from kconnect.builtin.connectors.sql.sql_dialect import placeholders
+from kconnect.builtin.connectors.sql.sql_blocks import Block
+from kconnect.builtin.connectors.sql.sql_bulk import array_text, array_type, bulk_statement, last_of_each
+from kconnect.builtin.connectors.sql.sql_dialect import values_of_marks
 from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
 from kconnect.builtin.connectors.sql.sql_rows import Row, kind_of_values, runs_of
-from kconnect.builtin.connectors.sql.sql_shapes import TableShapes
+from kconnect.builtin.connectors.sql.sql_shapes import FittedBlock, TableShapes
 from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
 
 log = logging.getLogger(__name__)
@@ -20,6 +22,8 @@ log = logging.getLogger(__name__)
 
 # As many shapes as rows of one topic have; where names are data, each has its own
 _MOST_STATEMENTS = 1000
+# Rows from which on PostgreSQL is given arrays
+_FEWEST_UNFOLDED = 10
 
 
 class ChangedTableError(Exception):
@@ -45,7 +49,7 @@ class TableWriter:
         self._columns: dict[str, tuple[str, ...]] = {}  # of tables, those that were written last
         self._pending: dict[str, tuple[str, ...]] = {}  # the same of the transaction
         self._rows: Sequence[Row] = ()  # of the transaction
-        self._statements: dict[tuple[tuple[str, tuple[str, ...], bool], tuple[str, ...]], str] = {}
+        self._statements: dict[tuple[str, tuple[str, ...], tuple[str, ...], bool], str] = {}
 
     # --- transactions ---
 
@@ -70,6 +74,10 @@ class TableWriter:
         self._shapes.committed()
         self._columns.update(self._pending)
         self._pending.clear()
+
+    def cancel(self) -> None:
+        """End a transaction that has written nothing."""
+        self._connection.rollback()
 
     def roll_back(self) -> None:
         """Roll back, and reconnect next time: after an error a connection may be unusable."""
@@ -96,6 +104,43 @@ class TableWriter:
 
     # --- rows ---
 
+    def fitted(self, cursor: Any, block: Block) -> FittedBlock | None:
+        """The block as `write` takes it; None where its rows go by `run`."""
+        mode = self._settings["insert.mode"]
+        made = self._shapes.block(cursor, block, pads=mode == "insert")
+        return None if made is None or (mode == "update" and len(made.cells) == len(made.keys)) else made
+
+    def write(self, cursor: Any, block: FittedBlock) -> None:
+        """All rows of a block, in order."""
+        size, columns = self._settings["batch.size"], tuple(block.cells)
+        cells = [*block.cells.values()]
+        for start in range(0, len(cells[0]), size):
+            part = [column[start : start + size] for column in cells]
+            if not self._has_unfolded(cursor, block, part):
+                statement = self._statement(block.table, columns, block.keys)
+                cursor.executemany(statement, self._given(part, len(block.keys)))
+        self._pending[block.table] = columns
+
+    def _has_unfolded(self, cursor: Any, block: FittedBlock, cells: Sequence[Sequence[Any]]) -> bool:
+        """Whether PostgreSQL has taken the rows in one statement."""
+        mode = self._settings["insert.mode"]
+        if self._driver.__name__ != "psycopg" or mode == "update" or len(cells[0]) < _FEWEST_UNFOLDED:
+            return False
+        kinds = {name: array_type(column.type_name) for name, column in block.columns.items()}
+        types = {name: kind for name, kind in kinds.items() if kind is not None}
+        if len(types) < len(kinds):
+            return False
+        if mode == "upsert" and (places := last_of_each(cells[: len(block.keys)])) is not None:
+            cells = [[column[place] for place in places] for column in cells]
+        arrays = [array_text(kind, column) for kind, column in zip(types.values(), cells, strict=True)]
+        if None in arrays:
+            return False
+        names = {self._marked(name): kind for name, kind in types.items()}
+        keys = [self._marked(name) for name in block.keys] if mode == "upsert" else None
+        marks = self._database.marks(len(arrays))
+        cursor.execute(bulk_statement(self._dialect, self._marked(block.table), names, marks, keys), arrays)
+        return True
+
     def shape(self, cursor: Any, rows: Sequence[Row]) -> None:
         for run in runs_of(self._shapes.known(cursor, rows, self._rows)):
             self._create(cursor, run)
@@ -109,7 +154,9 @@ class TableWriter:
             if self._settings["insert.mode"] == "update" and run[0].columns == run[0].keys and not run[0].is_delete:
                 continue  # nothing besides the key
             for part in self._fitted(cursor, run):
-                statement, values = self._statement(part[0]), self._values(cursor, part)
+                statement = self._statement(part[0].table, part[0].columns, part[0].keys, is_delete=part[0].is_delete)
+                columns = self._shapes.values(cursor, part)
+                values = self._given(columns, 0 if part[0].is_delete else len(part[0].keys))
                 for start in range(0, len(part), size):
                     cursor.executemany(statement, values[start : start + size])
                 if not part[0].is_delete:
@@ -139,38 +186,39 @@ class TableWriter:
         self._shapes.changed(table)
         log.info("Table %s has got the column %s", table, name)
 
-    def _values(self, cursor: Any, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-        """What the driver is given for rows of one shape."""
-        columns = self._shapes.values(cursor, rows)
-        if self._settings["insert.mode"] == "update" and not rows[0].is_delete:
-            keys = len(rows[0].keys)
-            columns = columns[keys:] + columns[:keys]
+    def _given(self, columns: Sequence[Sequence[Any]], keys: int) -> list[tuple[Any, ...]]:
+        """What the driver is given for rows of one shape, of which so many columns are the key."""
+        if self._settings["insert.mode"] == "update":
+            columns = [*columns[keys:], *columns[:keys]]
         return list(zip(*columns, strict=True))
 
-    def _statement(self, row: Row) -> str:
+    def _statement(
+        self, table: str, columns: tuple[str, ...], keys: tuple[str, ...], *, is_delete: bool = False
+    ) -> str:
         """Measured where a member comes and goes, so that each row has another: 12 of 55 us a row."""
-        key = row.shape, row.keys
+        key = table, columns, keys, is_delete
         found = self._statements.get(key)
         if found is None:
             if len(self._statements) >= _MOST_STATEMENTS:
                 self._statements.clear()
-            found = self._statements[key] = self._made_statement(row)
+            found = self._statements[key] = self._made_statement(*key)
         return found
 
-    def _made_statement(self, row: Row) -> str:
-        style = self._driver.paramstyle
-        # A % in a name must not read as a mark
-        percent = "%%" if style in ("format", "pyformat") else "%"
-        table, *columns = (name.replace("%", percent) for name in (row.table, *row.columns))
-        keys = columns[: len(row.keys)]  # key columns come first
-        marks = placeholders(style, len(columns))
-        if row.is_delete:
-            return self._dialect.delete(table, columns, marks)
+    def _made_statement(self, table: str, columns: tuple[str, ...], keys: tuple[str, ...], is_delete: bool) -> str:
+        table, *names = (self._marked(name) for name in (table, *columns))
+        key = names[: len(keys)]  # key columns come first
+        marks = self._database.marks(len(names))
+        if is_delete:
+            return self._dialect.delete(table, names, marks)
         if self._settings["insert.mode"] == "upsert":
-            return self._dialect.upsert(table, columns, keys, marks)
+            return self._dialect.upsert(table, names, key, values_of_marks(marks))
         if self._settings["insert.mode"] == "update":
-            return self._dialect.update(table, columns, keys, marks)
-        return self._dialect.insert(table, columns, marks)
+            return self._dialect.update(table, names, key, marks)
+        return self._dialect.insert(table, names, values_of_marks(marks))
+
+    def _marked(self, name: str) -> str:
+        """A name in a statement with marks, as one of which no % in it must read."""
+        return name.replace("%", "%%") if self._driver.paramstyle in ("format", "pyformat") else name
 
     def _create(self, cursor: Any, run: Sequence[Row]) -> None:
         """Create the table of a run, once, with the columns that its rows have."""
