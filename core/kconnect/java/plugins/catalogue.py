@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,18 +78,23 @@ _BASES: Final = {
 
 
 class _OfWorker(Hosted):
-    """One object in Java for as long as this one lives; it is made again when its JVM died in between."""
+    """One object in Java for as long as this one lives; it is made again when its JVM died in between.
+
+    Threads: any, one at a time: connectors that start, reloads and requests ask it side by side.
+    """
 
     def __init__(self) -> None:
         self._config: dict[str, str] = {}
+        self._turn = threading.Lock()  # guards the connection, and that what it answers is read by who has asked
         self._java: JavaConnection | None = None
 
     def configure(self, props: Mapping[str, str]) -> None:
-        self._config = {key: value for key, value in props.items() if value is not None}
-        self._made()
+        with self._turn:
+            self._config = {key: value for key, value in props.items() if value is not None}
+            self._made()
 
     def close(self) -> None:
-        java, self._java = self._java, None
+        java, self._java = self._java, None  # without the turn, which a call that hangs keeps
         if java is not None:
             try:
                 java.call("close")
@@ -109,15 +115,16 @@ class _OfWorker(Hosted):
 
     def _ask(self, method: str, **arguments: Any) -> Any:
         """Errors: what Java throws; JavaHostDiedError when the JVM dies of it."""
-        java = self._java
-        if java is not None:
-            try:
-                return java.call(method, **arguments)
-            except JavaHostDiedError as err:
-                log.warning("%s is made again: %s", self.java_class, err)
-                java.close()
-                self._java = None
-        return self._made().call(method, **arguments)
+        with self._turn:
+            java = self._java
+            if java is not None:
+                try:
+                    return java.call(method, **arguments)
+                except JavaHostDiedError as err:
+                    log.warning("%s is made again: %s", self.java_class, err)
+                    java.close()
+                    self._java = None
+            return self._made().call(method, **arguments)
 
 
 class JavaConfigProvider(_OfWorker, ConfigProvider):
