@@ -66,12 +66,15 @@ class SinkContext:
         return self._configs()
 
     def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:
-        if isinstance(tp, TopicPartition):
-            if offset is None:
-                raise ValueError(f"offset({tp}) needs the offset to go to")
-            self._offsets[tp] = offset
-        else:
-            self._offsets.update(tp)
+        if not isinstance(tp, TopicPartition):
+            for place, wanted in tp.items():
+                self.offset(place, wanted)
+            return
+        if offset is None:
+            raise ValueError(f"offset({tp}) needs the offset to go to")
+        if offset < 0:  # some of these are names to the client: -1 is the end of the partition
+            raise ValueError(f"offset({tp}, {offset}): seek offset must not be a negative number")
+        self._offsets[tp] = offset
 
     def timeout(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms

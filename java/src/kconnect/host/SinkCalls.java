@@ -38,6 +38,7 @@ import org.apache.kafka.connect.sink.SinkTaskContext;
  */
 final class SinkCalls implements Session.Served {
     private static final long NO_TIME = Long.MIN_VALUE;
+    private static final String LOGGER = SinkCalls.class.getName();
     private final Session session;
     private final SinkTask task;
     private final Upcall upcall;
@@ -332,10 +333,16 @@ final class SinkCalls implements Session.Served {
 
         @Override
         public void offset(Map<TopicPartition, Long> wanted) {
-            synchronized (asks) {
-                asks.offsets.putAll(wanted);
-            }
-            wanted.forEach(places::moved);
+            wanted.forEach((place, offset) -> {
+                if (offset == null) { // Source: WorkerSinkTask.rewind
+                    Log.write(LOGGER, Log.WARN, "Cannot rewind " + place + " to null offset", null);
+                    return;
+                }
+                synchronized (asks) {
+                    asks.offsets.put(place, offset);
+                }
+                places.moved(place, offset);
+            });
         }
 
         @Override

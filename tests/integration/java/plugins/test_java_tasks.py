@@ -161,6 +161,15 @@ def test_what_a_task_says_before_it_ends_the_jvm_is_heard(
     assert len(said(caplog)) == 2001
 
 
+def test_a_rewind_to_no_offset_is_said_and_not_done(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sinks(host, folder, "rewinds") as (rewinds,):
+        rewinds.put("rewind-nowhere", "say it goes on")
+        eventually(lambda: "it goes on" in said(caplog), 10, "it goes on")
+    assert "Cannot rewind t-0 to null offset" in caplog.text
+
+
 def test_what_a_task_prints_is_its_line_from_where_it_prints(
     host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,6 +1,7 @@
 package kit;
 
 import java.util.Collection;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -9,6 +10,7 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.Gauge;
 import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.record.TimestampType;
@@ -61,6 +63,7 @@ public final class Careless {
                 case "load-beside": loadBeside(rest); break;
                 case "gauge": gauge("puts", () -> puts); break;
                 case "gauge-bad": gauge("bad", () -> new Missing().pass(null)); break;
+                case "rewind-nowhere": context.offset(Collections.singletonMap(new TopicPartition(record.topic(), 0), null)); break;
                 case "report": report(record); break;
                 case "report-made": report(made(record)); break;
                 default: throw new ConnectException("It does not do " + what);

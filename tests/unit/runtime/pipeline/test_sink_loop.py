@@ -313,6 +313,14 @@ def test_where_the_task_asks_to_begin_in_open_is_where_it_begins() -> None:
     assert task.calls[-3:] == ["pre_commit", "close", "stop"], "its offset is known before there is a record"
 
 
+def test_a_task_that_asks_for_a_negative_offset_fails_and_does_not_go_to_the_end_of_the_partition() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 4)
+    task.in_put.append(lambda context: context.offset({ONE: -1}))
+    error = SinkRun(bench, task, Steps(idle, idle))()
+    assert f"offset({ONE}, -1): seek offset must not be a negative number" in str(error)
+
+
 def test_a_task_fenced_off_while_it_flushes_commits_nothing() -> None:
     class IsFenced(Buffered):
         def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
