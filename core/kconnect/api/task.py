@@ -146,6 +146,8 @@ class RecordMetadata(NamedTuple):
     partition: int
     offset: int
     timestamp: int | None = None  # ms, None if the broker gives none
+    serialized_key_size: int = -1  # bytes, -1 if there is no key
+    serialized_value_size: int = -1
 
 
 SourcePartitionOffset = tuple[Mapping[str, Any], Mapping[str, Any] | None]
@@ -217,6 +219,8 @@ class SourceTask(Task):
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
         """Hook: Kafka has this record, or a transform or a tolerated error dropped it, and metadata is None.
+
+        NOT called for records of a transaction that the task aborts.
 
         Called once a record, in the order of acknowledgements, on the task's thread. Must not block. An error is
         only logged. `record` is as poll returned it, before transforms. NOT called unless the class overrides it:

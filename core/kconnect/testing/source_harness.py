@@ -305,7 +305,8 @@ class SourceHarness(Harness[SourceTaskRun]):
     def _tell_of(self, task: SourceTaskRun, record: SourceRecord, written: MemoryRecord | None) -> None:
         place = None
         if written is not None:
-            place = RecordMetadata(written.topic, written.partition, written.offset, written.timestamp)
+            sizes = (-1 if data is None else len(data) for data in (written.key, written.value))
+            place = RecordMetadata(written.topic, written.partition, written.offset, written.timestamp, *sizes)
         with self._run.calls.calling(task.task, "commit_record"):
             task.task.commit_record(record, place)
 

@@ -117,8 +117,11 @@ class JavaSourceConnector(JavaConnector, SourceConnector):
         reported = self._ask(lambda java: java.call("exactly_once", config=dict(config)))
         return None if reported is None else ExactlyOnceSupport[reported]
 
-    def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> ConnectorTransactionBoundaries:
-        return ConnectorTransactionBoundaries[self._ask(lambda java: java.call("boundaries", config=dict(config)))]
+    def can_define_transaction_boundaries(  # type: ignore[override]  # null, of which who asks makes a sentence
+        self, config: Mapping[str, str]
+    ) -> ConnectorTransactionBoundaries | None:
+        reported = self._ask(lambda java: java.call("boundaries", config=dict(config)))
+        return None if reported is None else ConnectorTransactionBoundaries[reported]
 
     def alter_offsets(
         self, config: Mapping[str, str], offsets: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,7 @@ class JavaSourceTask(Hosted, SourceTask):
         self._rest: int | None = None
         """The row at which the last poll goes on, behind the end of a transaction."""
         self._done: list[list[Any]] = []  # for commitRecord
+        self._forgotten: list[int] = []  # records that it is not called for
         self._numbers: dict[int, tuple[SourceRecord, int]] = {}  # by id(), of records that have not been reported yet
         self._wants_each = False
         self._gives_runs = False
@@ -126,11 +127,17 @@ class JavaSourceTask(Hosted, SourceTask):
 
     def commit_record(self, record: SourceRecord | int, metadata: RecordMetadata | None) -> None:
         """`record`: what poll() gave, or of an EncodedPoll the number by which Java knows it."""
-        number = record if isinstance(record, int) else self._numbers.pop(id(record))[1]
-        reported: list[Any] = [number]
+        reported: list[Any] = [self._number_of(record)]
         if metadata is not None:
-            reported += [metadata.topic, metadata.partition, metadata.offset, metadata.timestamp]
+            reported += metadata
         self._done.append(reported)
+
+    def forget(self, records: Iterable[SourceRecord | int]) -> None:
+        """Nobody calls commit_record for these."""
+        self._forgotten += map(self._number_of, records)
+
+    def _number_of(self, record: SourceRecord | int) -> int:
+        return record if isinstance(record, int) else self._numbers.pop(id(record))[1]
 
     def stop(self) -> None:
         if self._java is not None:
@@ -169,6 +176,9 @@ class JavaSourceTask(Hosted, SourceTask):
 
         block = BlockReader(body)
         head = block.head()
+        if not int(head["polled"]):
+            self._end_transaction(head["commits"])
+            return None
         if self._chain is not None:
             made = encoded_poll(block, head, self)
             if made.failure is None and int(head["to"]) < int(head["polled"]):
@@ -233,8 +243,9 @@ class JavaSourceTask(Hosted, SourceTask):
 
     def _tell_done(self) -> None:
         done, self._done = self._done, []
-        if done:
-            self._connection.call("commit_records", records=done)
+        forgotten, self._forgotten = self._forgotten, []
+        if done or forgotten:
+            self._connection.call("commit_records", records=done, forgotten=forgotten)
 
     def _event(self, what: str, arguments: Any) -> None:
         if self._metrics is not None:

@@ -92,6 +92,9 @@ class WrittenRecord:
     partition: int
     offset: int
     timestamp: int | None
+    key_size: int = -1
+    """Bytes; -1 where there is none, as of the value."""
+    value_size: int = -1
 
 
 class EndedUnits:
@@ -287,8 +290,17 @@ class ReportedDelivery:
 def _written(message: Message) -> WrittenRecord:
     kind, timestamp = message.timestamp()
     return WrittenRecord(
-        message.topic() or "", message.partition() or 0, message.offset() or 0, timestamp if kind else None
+        message.topic() or "",
+        message.partition() or 0,
+        message.offset() or 0,
+        timestamp if kind else None,
+        _size(message.key()),
+        _size(message.value()),
     )
+
+
+def _size(data: bytes | str | None) -> int:
+    return -1 if data is None else len(data)
 
 
 AnyDelivery = Delivery | RecordDelivery | ReportedDelivery

@@ -99,10 +99,7 @@ class IntervalBoundary:
 
 
 class ConnectorBoundary:
-    """Transactions as the task requests them (see `TransactionRequests`); nothing else is ever committed.
-
-    Differs: Java honours a request without a record only once the next poll returns records; we do so at once.
-    """
+    """Transactions as the task requests them (see `TransactionRequests`); nothing else is ever committed."""
 
     def __init__(self, requests: TransactionRequests) -> None:
         self._requests = requests

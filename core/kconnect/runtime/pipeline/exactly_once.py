@@ -226,12 +226,14 @@ class ExactlyOnce:
             log.warning("Ignoring request by task to abort transaction as the current transaction is empty")
             return
         log.info("Aborting a transaction of %s as requested by connector", pluralize(self._size, "record"))
+        known, self._written = self._written, deque()
         self._producer.abort()
-        self._producer.serve()
+        self._producer.serve()  # notes as well what was not written yet
         with self._lock:
             self._control.counters.records_dropped += self._size - self._acked
             self._acked = 0
-        self._committed.extend((record, None) for record, _ in self._written)
+        self._committed.extend((record, None) for record, place in known if place is None)  # left out before
+        self._hooks.drop([record for record, place in known if place] + [record for record, _ in self._written])
         self._written.clear()
         self._size = 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from kconnect.api import RecordMetadata, SourceRecord, SourceTask
@@ -35,8 +36,15 @@ class TaskHooks:
             record, place = written.popleft()
             metadata = None
             if place is not None:
-                metadata = RecordMetadata(place.topic, place.partition, place.offset, place.timestamp)
+                metadata = RecordMetadata(
+                    place.topic, place.partition, place.offset, place.timestamp, place.key_size, place.value_size
+                )
             self._call("commit_record", record, metadata)
+
+    def drop(self, records: Sequence[SourceRecord]) -> None:
+        """Nothing will be called for these, which were aborted. Source: ExactlyOnceWorkerSourceTask (Kafka 4.3)."""
+        if isinstance(self._task, JavaSourceTask):
+            self._task.forget(records)
 
     def call_commit(self) -> None:
         self._call("commit")

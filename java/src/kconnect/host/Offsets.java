@@ -39,8 +39,7 @@ final class Offsets implements OffsetStorageReader {
         JsonNode found = upcall.ask("offsets", asked);
         Map<Map<String, T>, Map<String, Object>> made = new HashMap<>();
         for (int i = 0; i < wanted.size(); i++) {
-            Map<String, Object> offset = map(found.get(i));
-            if (offset != null) made.put(wanted.get(i), offset);
+            made.put(wanted.get(i), map(found.get(i))); // null where there is none, as in Java's worker
         }
         return made;
     }

@@ -64,7 +64,10 @@ final class SourceCalls implements Session.Served {
                 yield new Runs(polled.subList(row, row + 1), offsets, Map.of()).block(out, Json.map());
             }
             case "commit" -> in(task::commit);
-            case "commit_records" -> in(() -> commitRecords(a.get("records")));
+            case "commit_records" -> in(() -> {
+                a.get("forgotten").forEach(number -> unacknowledged.remove(number.asLong()));
+                commitRecords(a.get("records"));
+            });
             case "stop" -> stop();
             default -> throw new ConnectException("Unknown call of a source task: " + method);
         };
@@ -118,10 +121,18 @@ final class SourceCalls implements Session.Served {
             isPolling = false;
         }
         polled = found == null ? List.of() : withoutNulls(found);
-        if (polled.isEmpty()) return ByteBuffer.allocate(0);
+        if (polled.isEmpty()) return nothing();
         endings = transactions.take(polled);
         if (wantsEach) for (int i = 0; i < polled.size(); i++) unacknowledged.put(first + i, polled.get(i));
         return encode(0);
+    }
+
+    /** A poll without records ends the transaction too. Source: AbstractWorkerSourceTask.execute (Kafka 4.3). */
+    private ByteBuffer nothing() {
+        Boolean ending = transactions.takeBatch();
+        if (ending == null) return ByteBuffer.allocate(0);
+        out.restart().json(Json.map("polled", 0, "commits", ending));
+        return out.done();
     }
 
     /** Java's worker drops a null among the records, too. Source: AbstractWorkerSourceTask.sendRecords. */
@@ -210,7 +221,7 @@ final class SourceCalls implements Session.Served {
         return made;
     }
 
-    /** Records that Kafka has, by number: [number, topic, partition, offset, time], or [number] for a dropped one. */
+    /** Records that Kafka has, by number: [number, topic, partition, offset, time, size of key and value], or [number] for a dropped one. */
     private void commitRecords(JsonNode acknowledged) {
         for (JsonNode one : acknowledged) {
             SourceRecord record = unacknowledged.remove(one.get(0).asLong());
@@ -219,7 +230,7 @@ final class SourceCalls implements Session.Served {
             if (one.size() > 1) {
                 TopicPartition place = new TopicPartition(one.get(1).asText(), one.get(2).asInt());
                 long time = one.get(4).isNull() ? NOT_THERE : one.get(4).asLong();
-                metadata = new RecordMetadata(place, one.get(3).asLong(), 0, time, -1, -1);
+                metadata = new RecordMetadata(place, one.get(3).asLong(), 0, time, one.get(5).asInt(), one.get(6).asInt());
             }
             commitRecord(record, metadata);
         }
@@ -293,15 +304,22 @@ final class SourceCalls implements Session.Served {
 
         /** Rows of what was polled after which a transaction ends, and whether it is committed. */
         synchronized Map<Integer, Boolean> take(List<SourceRecord> polled) {
-            if (contradiction != null) throw new ConnectException(contradiction);
+            Boolean ending = takeBatch();
             Map<Integer, Boolean> made = new HashMap<>();
             for (int i = 0; i < polled.size() && !records.isEmpty(); i++) {
                 Boolean commits = records.remove(polled.get(i));
                 if (commits != null) made.put(i, commits);
             }
-            if (batch != null) made.putIfAbsent(polled.size() - 1, batch);
-            batch = null;
+            if (ending != null) made.putIfAbsent(polled.size() - 1, ending);
             return made;
+        }
+
+        /** Whether the whole is committed; null if the task asked for nothing. Given once. */
+        synchronized Boolean takeBatch() {
+            if (contradiction != null) throw new ConnectException(contradiction);
+            Boolean ending = batch;
+            batch = null;
+            return ending;
         }
     }
 

@@ -16,7 +16,7 @@ from kconnect.java.plugins.index import JavaIndex
 from kconnect.logs.log_context import log_context
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.metrics import PluginMetricsRegistry
-from kconnect.runtime.pipeline.boundaries import TransactionRequests
+from kconnect.runtime.pipeline.boundaries import Ending, TransactionRequests
 from kconnect.runtime.pipeline.build import build_loop
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.plugins import PluginRegistry
@@ -138,6 +138,21 @@ def test_a_poll_of_one_schema_is_a_batch_for_each_transaction(host: HostProcess,
         ending = requests.take()
         found.append((len(polled), None if ending is None else ending.value))
     assert found == [(30, "commit"), (50, "abort"), (20, None), (100, None), (100, "commit")]
+    task.stop()
+
+
+@pytest.mark.parametrize("gives_runs", [True, False])
+@pytest.mark.parametrize("how", ["abort", "commit"])
+def test_a_poll_without_records_ends_the_transaction_as_by_javas_worker(
+    host: HostProcess, folder: str, how: str, gives_runs: bool
+) -> None:
+    task = started(host, folder, "NumbersTask", gives_runs=gives_runs, count="3", idle=how)
+    requests = task.context.transaction_context()
+    assert isinstance(requests, TransactionRequests)
+    assert (len(task.poll()), requests.take()) == (3, None)
+    assert task.poll() is None
+    assert requests.take() is Ending(how)
+    assert (task.poll(), requests.take()) == (None, None)
     task.stop()
 
 

@@ -243,6 +243,8 @@ public class TestPlugins {
                     .define("bad", ConfigDef.Type.LONG, -1L, ConfigDef.Importance.LOW, "The one whose value is bad.")
                     .define("says", ConfigDef.Type.STRING, "bad", ConfigDef.Importance.LOW, "That value.")
                     .define("misfit", ConfigDef.Type.BOOLEAN, false, ConfigDef.Importance.LOW, "That it is of another schema.")
+                    .define("idle", ConfigDef.Type.STRING, null, ConfigDef.Importance.LOW,
+                            "How it ends its transaction in the first poll without records: by `abort` or `commit`.")
                     .define("odd", ConfigDef.Type.BOOLEAN, false, ConfigDef.Importance.LOW, "That its offset is a date.");
         }
     }
@@ -256,6 +258,7 @@ public class TestPlugins {
         private String says;
         private boolean misfit;
         private boolean odd;
+        private String idle;
         private List<String> ends;
 
         @Override
@@ -273,6 +276,7 @@ public class TestPlugins {
             says = config.getOrDefault("says", "bad");
             misfit = Boolean.parseBoolean(config.get("misfit"));
             odd = Boolean.parseBoolean(config.get("odd"));
+            idle = config.get("idle");
             Map<String, Object> offset = context.offsetStorageReader().offset(Map.of("source", "numbers"));
             next = offset == null ? 0 : (Long) offset.get("next");
             // a second run of the task adds it again
@@ -283,6 +287,12 @@ public class TestPlugins {
 
         @Override
         public List<SourceRecord> poll() throws InterruptedException {
+            if (next >= count && idle != null) {
+                if (idle.equals("abort")) context.transactionContext().abortTransaction();
+                else context.transactionContext().commitTransaction();
+                idle = null;
+                return List.of();
+            }
             if (next >= count) {
                 LoggerFactory.getLogger(TestPlugins.class).debug("nothing left of {}", count);
                 Thread.sleep(50);
@@ -299,7 +309,7 @@ public class TestPlugins {
                 if (ends.contains(Long.toString(next))) context.transactionContext().commitTransaction(last);
                 if (ends.contains(Long.toString(-next))) context.transactionContext().abortTransaction(last);
             }
-            if (next >= count && context.transactionContext() != null) context.transactionContext().commitTransaction();
+            if (next >= count && idle == null && context.transactionContext() != null) context.transactionContext().commitTransaction();
             return made;
         }
 
