@@ -10,6 +10,7 @@ from kconnect.errors import (
     ConfigError,
     ConflictError,
     ForbiddenError,
+    NotAllowedError,
     NotFoundError,
     NotReadyError,
     PreconditionFailedError,
@@ -46,6 +47,10 @@ def status_and_message(error: Exception, method: str, path: str) -> tuple[int, s
     for kind, status in _STATUS_OF:
         if isinstance(error, kind):
             return status, redact(str(error))
+    if isinstance(error, NotAllowedError) and error.hint:  # the answer has no other place for who grants it
+        message = f"{str(error).rstrip('.')}. {error.hint}"
+        log.warning("%s %s failed: %s", method, path, redact(message))
+        return 500, redact(message)
     if isinstance(error, UnreachableError | TimedOutError):  # a system around us, which a trace of ours says nothing of
         log.warning("%s %s failed: %s", method, path, redact(str(error)))
     elif is_failed_start(str(error)):  # the connector's trace is in the log already

@@ -12,7 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
-from kconnect.errors import ConfigError, ConfigProblem, ConflictError, ConnectError, FencedError, TimedOutError
+from kconnect.errors import (
+    ConfigError,
+    ConfigProblem,
+    ConflictError,
+    ConnectError,
+    FencedError,
+    NotAllowedError,
+    TimedOutError,
+)
 from kconnect.java.compat.hash_map import hash_map_order
 from kconnect.model import LogPosition, LogRecord, TargetState, TaskId
 from kconnect.runtime.storage import config_topic
@@ -326,6 +334,8 @@ class TopicConfigStore:
         where = f"Error writing {what} to topic {self._log.topic}"
         if isinstance(error, TimeoutError | TimedOutError):
             return TimedOutError(f"{where}: not written and read back within {self._timeout_s:g} s")
+        if isinstance(error, NotAllowedError):
+            return NotAllowedError(f"{where}: {error}", hint=error.hint)
         return ConnectError(f"{where}: {error}")
 
 

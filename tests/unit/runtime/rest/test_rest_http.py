@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from kconnect.client.outage import OUTAGE_HEADER, Outage
-from kconnect.errors import ConflictError
+from kconnect.errors import ConflictError, NotAllowedError
 from kconnect.runtime.herder.health.reasons import Reason
 from kconnect.runtime.rest.app import AppSettings
 from kit.ages import Age
@@ -310,3 +310,12 @@ def test_an_unexpected_error_is_500_with_its_message_and_logged_with_its_trace(r
     answer = rest.ask("GET", "/connectors")
     assert (answer.status, answer.message) == (500, "division by zero")
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_right_that_lacks_is_answered_with_the_line_that_grants_it_and_logged_without_a_trace(rest, herder, caplog):
+    refusal = NotAllowedError("Error writing: User:w lacks WRITE on topic c.", hint="Grant it: kafka-acls ..")
+    herder.failures["connectors"] = refusal
+    answer = rest.ask("GET", "/connectors")
+    assert answer.status == 500
+    assert answer.message == "Error writing: User:w lacks WRITE on topic c. Grant it: kafka-acls .."
+    assert "Traceback" not in caplog.text

@@ -314,7 +314,7 @@ def _warning_of(groups: GroupOffsets, wanted: Mapping[TopicPartition, int]) -> s
 
 def _group_error(doing: str, err: ConnectError) -> ConnectError:
     """Java's words, and then why and what to do: REST answers with the message alone."""
-    return ConnectError(f"{doing}: {err}{f' {err.hint}' if err.hint else ''}")
+    return ConnectError(f"{doing}: {str(err).rstrip('.')}. {err.hint}" if err.hint else f"{doing}: {err}")
 
 
 def _tasks_alive(name: str, verb: str) -> str:
