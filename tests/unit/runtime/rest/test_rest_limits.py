@@ -414,6 +414,8 @@ def test_topics_hold_what_a_config_reads_and_writes_and_where_it_routes(host):
         sink(topics="eve-1,orders"),
         one("VerifiableSink", **{"topics.regex": r"eve-.*|orders"}),
         one("VerifiableSink", **{"topics.regex": r".*"}),
+        one("VerifiableSink", **{"topics.regex": r"eve-?orders"}),
+        one("VerifiableSink", **{"topics.regex": r"eve-{0}orders"}),
         one("SqlSource", **{"topic.prefix": "ev"}),
         one("SqlSource", **{"topic.prefix": "shared"}),
         source(**router, **{"transforms.r.replacement": "$1"}),
@@ -427,6 +429,27 @@ def test_topics_hold_what_a_config_reads_and_writes_and_where_it_routes(host):
     )
     assert [config for config in allowed if limits.beyond(config, host)] == []
     assert [config for config in refused if not limits.beyond(config, host)] == []
+
+
+def test_topics_hold_what_a_mirror_reads_and_what_that_is_called_here(host):
+    limits = Limits(topics=("eve-*", "us.eve-*"), classes=("*MirrorSource*",))
+    mirror = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    us = {"source.cluster.alias": "us"}
+    same = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
+    own = {"topics.exclude": "connect-.*"}
+    allowed = (one(mirror, topics="eve-.*,eve-1", **us), one(mirror, topics="eve-.*", **same))
+    refused = (
+        one(mirror, **us, **own),
+        one(mirror, topics="eve-1|orders", **us),
+        one(mirror, topics="eve-.*"),
+        one(mirror, topics="eve-.*", **{"source.cluster.alias": "orders"}),
+        one(mirror, topics="eve-.*", **us, **{"replication.policy.separator": "-"}),
+    )
+    assert [config for config in allowed if limits.beyond(config, host)] == []
+    assert [config for config in refused if not limits.beyond(config, host)] == []
+    assert limits.beyond(one(mirror, topics="eve-.*", **{"source.cluster.alias": "eu"}), host) == [
+        r"topics=eve-.*, which is eu\.eve-.* here, is not among the grant's topics"
+    ]
 
 
 def test_providers_and_secrets_hold_the_references(host):

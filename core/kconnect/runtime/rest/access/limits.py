@@ -59,6 +59,8 @@ _TOPIC_KEY: Final = re.compile(r"(?:^|\.)topics?(?:\.name)?$")
 # An alias may have dots, and one of a predicate need not be listed
 _STEP: Final = re.compile(r"^(?:transforms|predicates)\.(.+)\.type$")
 _NO_CLASS: Final = re.compile(r"[^.:$]*")
+# How an expression begins without a choice; what may be left out is none of it
+_FIXED: Final = re.compile(r"(?:(?:[^\[\](){}.*+?^$\\|]|\\\.)(?![*?{]))*")
 _MIRROR: Final = "MirrorSourceConnector"
 _CHECKPOINTS: Final = "MirrorCheckpointConnector"
 _EVERY_TOPIC: Final = ".*"  # Its default
@@ -189,14 +191,20 @@ class Limits:
                 yield f"{key} names {path}, a path of this machine that the grant's files do not hold"
 
     def _topics_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
+        is_mirror = _is_mirror(config)
         for key, name, is_start in _topics(config):
             if name in host.own_topics:
                 yield f"{key} names {name}, one of the worker's own topics"
             elif key == "topics.regex" and (own := _matched(name, host.own_topics)):
                 yield f"{key}={name} matches {own}, one of the worker's own topics"
-            elif self.topics is not None and not any(_covers(one, name, key, is_start) for one in self.topics):
-                yield f"{key}={config[key]} is not among the grant's topics"
-        if config.get("connector.class", "").strip().endswith(_MIRROR) and (own := _mirrored(config, host.own_topics)):
+            elif self.topics is not None and not any(
+                _covers(one, name, is_start=is_start, is_expression=key == "topics.regex" or is_mirror)
+                for one in self.topics
+            ):
+                given = config.get(key, name)
+                whose = "" if given == name or not is_mirror else f", which is {name} here,"
+                yield f"{key}={given}{whose} is not among the grant's topics"
+        if is_mirror and (own := _mirrored(config, host.own_topics)):
             yield f"topics of {_MIRROR} match {own}, one of the worker's own topics; topics.exclude leaves it out"
         if self.topics is None:
             return
@@ -273,7 +281,12 @@ def _any_of(patterns: Sequence[str], text: str) -> bool:
 
 def _topics(config: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
     """Settings that name topics: each name, and whether it is only how names begin."""
+    is_mirror = _is_mirror(config)
+    if is_mirror:
+        yield from (("topics", expression, False) for expression in _mirrored_expressions(config))
     for key, value in config.items():
+        if is_mirror and key == "topics":
+            continue
         if key == "topics.regex":
             yield key, value, False
         elif key.endswith("topic.prefix"):
@@ -292,14 +305,16 @@ def _topics(config: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
             yield key, renamed.partition("$")[0], "$" in renamed
 
 
-def _covers(pattern: str, name: str, key: str, is_start: bool) -> bool:
+def _covers(pattern: str, name: str, *, is_start: bool, is_expression: bool) -> bool:
     """Whether a pattern of a grant holds a topic, all topics that begin so, or all that an expression matches."""
     if pattern == "*":
         return True
-    if key == "topics.regex":
+    if is_expression:
         if "|" in name:
             return False
-        name, is_start = re.split(r"[\[(.*+?{^$]", name.replace(r"\.", "\0"), maxsplit=1)[0].replace("\0", "."), True
+        fixed = _FIXED.match(name)
+        assert fixed is not None  # any text has a beginning
+        name, is_start = fixed[0].replace("\\.", "."), is_start or fixed.end() < len(name)
     if not is_start:
         return fnmatchcase(name, pattern)
     begin = pattern.removesuffix("*")
@@ -353,6 +368,18 @@ def _logins_beyond(config: Mapping[str, str], host: Host) -> Iterator[str]:
             continue
         if f"{own}sasl.jaas.config" not in config:
             yield f"{key} sends the worker's login elsewhere: give {own}sasl.jaas.config too"
+
+
+def _is_mirror(config: Mapping[str, str]) -> bool:
+    return config.get("connector.class", "").strip().endswith(_MIRROR)
+
+
+def _mirrored_expressions(config: Mapping[str, str]) -> Iterator[str]:
+    """What a mirror reads, and what that is called here."""
+    lead = f"{config.get('source.cluster.alias', '').strip()}{config.get('replication.policy.separator', '.').strip()}"
+    keeps = config.get("replication.policy.class", "").strip().endswith("IdentityReplicationPolicy")
+    for expression in filter(None, map(str.strip, config.get("topics", _EVERY_TOPIC).split(","))):
+        yield from (expression,) if keeps else (expression, lead.replace(".", r"\.") + expression)
 
 
 def _mirrored(config: Mapping[str, str], own: frozenset[str]) -> str | None:
