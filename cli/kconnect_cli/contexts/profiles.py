@@ -16,13 +16,13 @@ the platform's config folder, may be edited by hand:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from kconnect.errors import ConfigError, ConnectError, NotFoundError, did_you_mean
+from kconnect.files.durable_file import replace_file
 
 _PASSWORDS = ("password", "password_env", "password_file")
 _KEY_PASSWORDS = ("key_password", "key_password_env", "key_password_file")
@@ -147,21 +147,12 @@ def load_profiles(path: Path) -> Profiles:
 
 def save_profiles(path: Path, profiles: Profiles) -> None:
     """Write all contexts at once: a reader sees the old file or the new one, and only the owner may read it."""
-    import tempfile
-
     import tomli_w
 
     tree: dict[str, Any] = {} if profiles.current is None else {"current": profiles.current}
     tree["contexts"] = {name: profile.to_toml() for name, profile in profiles.known.items()}
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    number, name = tempfile.mkstemp(prefix=".contexts-", dir=path.parent)  # mkstemp gives 0600
-    try:
-        with os.fdopen(number, "wb") as file:
-            tomli_w.dump(tree, file)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    replace_file(path, tomli_w.dumps(tree), is_secret=True)
 
 
 def checked(profile: Profile, whose: str, *, in_file: bool = True) -> Profile:

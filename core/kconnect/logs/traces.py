@@ -51,7 +51,7 @@ def trace_with_cause(subject: str, failure: BaseException, since: str = "") -> s
     """
     head = f"{subject} failed: {_shortened(what_failed(failure), _LONGEST_HEAD)}"
     if isinstance(failure, ConnectError) and failure.hint:
-        head += f" {failure.hint}"
+        head += f"{'' if head.endswith(('.', '!', '?')) else '.'} {failure.hint}"
     stack = _shortened("".join(traceback.format_exception(failure)), _LONGEST_STACK)
     return sendable(f"{' '.join(head.split())}{since}\n{stack}")
 

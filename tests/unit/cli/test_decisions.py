@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,17 @@ def contexts(tmp_path, monkeypatch):
     path = tmp_path / "kconnect" / "contexts.toml"
     save_profiles(path, Profiles({"prod": prod, "dev": Profile("http://dev:8083")}, "prod"))
     return path
+
+
+def test_a_full_disk_names_the_file_of_the_contexts_and_leaves_the_one_that_was_there(contexts, monkeypatch):
+    def full(_number: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = contexts.read_text()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConnectError, match=rf"^{re.escape(str(contexts))} cannot be written: No space left on device$"):
+        save_profiles(contexts, Profiles({}))
+    assert (contexts.read_text(), [path.name for path in contexts.parent.iterdir()]) == (before, ["contexts.toml"])
 
 
 @pytest.mark.parametrize(

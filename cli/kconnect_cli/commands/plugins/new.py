@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from kconnect.errors import AlreadyExistsError
+from kconnect.files.durable_file import replace_file
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.screen.output import write_text
 from kconnect_cli.session import Verbose, session_of
@@ -42,7 +43,7 @@ def new(
     for path, text in project_files(name).items():
         file = target / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        replace_file(file, text)
     write_text(f"{target}\n")
     session.say(f"Next: cd {target} && python -m pytest && connect try source.properties --plugin-path src")
 
