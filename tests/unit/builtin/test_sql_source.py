@@ -112,6 +112,37 @@ def test_a_query_is_read_with_the_modes_clause_at_its_end(file: Path) -> None:
         assert source.offset(query="query") == {"incrementing": 2}
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, name FROM orders WHERE name <> 'x' -- these",
+        "SELECT max(id) AS id, name FROM orders GROUP BY name ORDER BY 2 LIMIT 9",
+        "SELECT id, name FROM orders WHERE id < 2 UNION ALL SELECT id, name FROM orders WHERE id > 1",
+        "WITH all_of AS (SELECT * FROM orders) SELECT id, name FROM all_of",
+        "SELECT 5 + o.id AS id, name FROM orders AS o",
+    ],
+)
+def test_a_query_of_any_form_is_read_once(file: Path, query: str) -> None:
+    add(file, "a", "b")
+    with source_of(file, mode="incrementing", query=query, incrementing_column_name="id") as source:
+        assert names(source.poll(2)) == ["a", "b"]
+        assert nothing_more(source)
+        add(file, "c")
+        assert names(source.poll(1)) == ["c"]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "UTC"])
+def test_rows_of_a_day_are_read_once_whatever_the_zone_of_the_database_is(file: Path, zone: str) -> None:
+    change(file, "CREATE TABLE days (id INTEGER PRIMARY KEY, day DATE NOT NULL)")
+    change(file, "INSERT INTO days (day) VALUES ('2026-01-01'), ('2026-01-02')")
+    settings = {**BOTH, "timestamp_column_name": "day", "table_whitelist": "days", "db_timezone": zone}
+    with source_of(file, **settings) as source:
+        assert [record.value["id"] for record in source.poll(2)] == [1, 2]
+        assert nothing_more(source)
+        change(file, "INSERT INTO days (day) VALUES ('2026-01-02')")
+        assert [record.value["id"] for record in source.poll(1)] == [3]
+
+
 def test_a_query_with_two_columns_of_one_name_fails_with_that_name(file: Path) -> None:
     add(file, "a")
     query = "SELECT a.id, b.id FROM orders a, orders b"

@@ -85,6 +85,7 @@ class RowShape:
 
     def __init__(self, name: str | None, columns: Sequence[Column], settings: TypeSettings) -> None:
         self.columns = tuple(columns)
+        self._zone = settings.zone
         self._fields = [_Field(column, settings) for column in columns]
         if not self._fields:
             raise ConnectError(f"{name or 'The query'} has no column")
@@ -99,6 +100,14 @@ class RowShape:
         """A column for each field, by name: times in microseconds and UTC. Errors: ColumnError."""
         values: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(self._fields)
         return {field.column.name: field.raw(column) for field, column in zip(self._fields, values, strict=True)}
+
+    def moments(self, column: pa.Array) -> pa.Array:
+        """A column of `raw` by which a mode may go: a day begins by the clock of the database's zone."""
+        import pyarrow as pa
+
+        if not pa.types.is_date(column.type):
+            return column
+        return _of_clock(column.cast(pa.timestamp("us")), self._zone)
 
     def misfits(self, rows: Sequence[Sequence[Any]]) -> list[Misfit]:
         """The rows that have a value which is none of its column's type: halves of them, down to each alone."""
@@ -391,13 +400,20 @@ def _raw_type(kind: str, column: Column) -> pa.DataType:
 def _with_zone(column: pa.Array, values: Sequence[Any], zone: str) -> pa.Array:
     """The times of these values in UTC."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if zone == "UTC":
         return column.cast(pa.timestamp("us", "UTC"))
     if not set(map(type, values)) <= _LOCAL:  # SQLite's, by which rows are compared as well
         of_zone = zoneinfo.ZoneInfo(zone)
         return pa.array([None if one is None else utc_of(one, of_zone) for one in values], pa.timestamp("us", "UTC"))
+    return _of_clock(column, zone)
+
+
+def _of_clock(column: pa.Array, zone: str) -> pa.Array:
+    """Times of a clock in a zone, in UTC."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     found = pc.assume_timezone(column, timezone=zone, ambiguous="earliest", nonexistent="latest")
     return found.cast(pa.timestamp("us", "UTC"))
 

@@ -183,7 +183,7 @@ def _time_expression(cursor: Cursor, style: SqlStyle) -> str:
         # Beside one with a zone it would be read in the session's
         zone = f" AT TIME ZONE '{style.zone}'"
         names = [
-            f"({quoted}{zone})" if name in cursor.walls else quoted
+            f"(CAST({quoted} AS timestamp){zone})" if name in cursor.walls else quoted
             for name, quoted in zip(cursor.timestamps, names, strict=True)
         ]
     return names[0] if len(names) == 1 else f"COALESCE({', '.join(names)})"

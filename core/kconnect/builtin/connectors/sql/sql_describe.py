@@ -34,10 +34,8 @@ def describe(connection: sa.Connection, table: TableId | None, select: str) -> D
     """What a table's select gives, or a query, which may not end in a semicolon. Errors: the database's."""
     kind = kind_of(connection.dialect)
     if kind == "postgresql":
-        wrapped = f"SELECT * FROM ({select}) AS kconnect_query"
-        return Description(
-            *sql_postgres_types.described(connection, f"{wrapped if table is None else select} WHERE 1=0")
-        )
+        what = f"SELECT * FROM {nested(select)}" if table is None else select
+        return Description(*sql_postgres_types.described(connection, f"{what} WHERE 1=0"))
     if kind == "mysql" and table is not None:
         result = connection.execution_options(no_parameters=True).exec_driver_sql(f"{select} WHERE 1=0")
         by_fields = _mysql_described(result.cursor)
@@ -55,6 +53,11 @@ def describe(connection: sa.Connection, table: TableId | None, select: str) -> D
         finally:
             connection.exec_driver_sql("DROP VIEW temp.kconnect_query")
     return Description(())
+
+
+def nested(query: str) -> str:
+    """A query as a table of another; it may end in a comment."""
+    return f"({query}\n) AS kconnect_query"
 
 
 def columns_of(cursor: Any, names: Sequence[str], kind: str) -> tuple[Column, ...]:  # the driver's cursor

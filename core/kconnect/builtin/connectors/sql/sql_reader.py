@@ -31,7 +31,7 @@ from kconnect.builtin.connectors.sql.sql_columns import (
 )
 from kconnect.builtin.connectors.sql.sql_connection import cancel, driver_connection, give_up_rows
 from kconnect.builtin.connectors.sql.sql_cursor import MARK, UTC_TEXT, Cursor, Place, SqlStyle, moment_of, statement
-from kconnect.builtin.connectors.sql.sql_describe import Description, columns_of, describe, selected
+from kconnect.builtin.connectors.sql.sql_describe import Description, columns_of, describe, nested, selected
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of, placeholders
 from kconnect.builtin.connectors.sql.sql_session import MYSQL_UTC
 from kconnect.builtin.connectors.sql.sql_tables import TableId
@@ -49,6 +49,9 @@ _STEP_S: Final = 0.1
 # Clocks differ: of a database and of the standby that took over
 _AHEAD_S: Final = 60
 
+# What reads any query as a table. Differs: Confluent's adds its WHERE to the query's own end, so that it has to have
+# none, and a UNION is read without end
+_NESTS: Final = ("postgresql", "mysql", "sqlite")
 _NOW: Final = {
     "postgresql": "SELECT CURRENT_TIMESTAMP",
     "mysql": "SELECT UTC_TIMESTAMP(6)",
@@ -228,7 +231,9 @@ class RoundReader:
             if self._kind == "mysql" and target.table is not None:
                 self._connection.exec_driver_sql(MYSQL_UTC)
         if target.table is None:
-            return self._connection, describe(self._connection, None, target.query), target.query
+            found = describe(self._connection, None, target.query)
+            is_part = target.mode != "bulk" and self._kind in _NESTS
+            return self._connection, found, f"SELECT * FROM {nested(target.query)}" if is_part else target.query
         name = target.table.sql(self._quote, self._kind)
         found = describe(self._connection, target.table, f"SELECT * FROM {name}")
         return self._connection, found, f"SELECT {selected(found.columns, self._quote, self._kind)} FROM {name}"
@@ -468,7 +473,7 @@ def _chunk(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]]
             ids = raw[name].cast(pa.int64())
         except (pa.ArrowException, KeyError) as err:
             raise DataError(
-                f"Column {name} of {target.name} does not hold whole numbers, so it cannot be an id"
+                f"Column {name} of {target.name} does not hold whole numbers of 64 bits, so it cannot be an id"
             ) from err
         if ids.null_count:
             raise DataError(
@@ -478,7 +483,7 @@ def _chunk(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]]
     if cursor is not None and cursor.timestamps:
         names = [find_column(shape.columns, name, target.name).name for name in cursor.timestamps]
         try:
-            times = pc.coalesce(*(raw[name] for name in names)).cast(pa.timestamp("us", "UTC"))
+            times = pc.coalesce(*(shape.moments(raw[name]) for name in names)).cast(pa.timestamp("us", "UTC"))
         except (pa.ArrowException, KeyError) as err:
             raise DataError(f"{', '.join(cursor.timestamps)} of {target.name} are not timestamps") from err
     return Chunk(shape, raw, ids, times, len(rows))

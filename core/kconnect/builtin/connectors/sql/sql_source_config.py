@@ -325,7 +325,7 @@ CONFIG = (
         "",
         None,
         _I.MEDIUM,
-        "A query instead of tables; except in mode=bulk a WHERE clause is added to its end.",
+        "A query instead of tables; a mode reads what is new of its rows.",
         group="Mode",
     )
     .define("query.masked", _T.PASSWORD, None, None, _I.MEDIUM, "The same, never shown.", group="Mode")
