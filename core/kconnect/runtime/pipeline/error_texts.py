@@ -56,7 +56,7 @@ def exception_message(error: BaseException) -> str | None:
 
 def exception_trace(error: BaseException) -> str:
     """The first line of a Java stack trace, class and message, then Python's traceback; without secrets."""
-    message = str(error)
+    message = exception_message(error)
     head = f"{exception_name(error)}: {message}" if message else exception_name(error)
     return redact(f"{head}\n" + "".join(traceback.format_exception(error)))
 
