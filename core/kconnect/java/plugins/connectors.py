@@ -14,7 +14,7 @@ from kconnect.java.plugins.connection import JavaConnection
 from kconnect.java.plugins.definitions import config_values
 from kconnect.java.plugins.descriptions import settings_of, version_of
 from kconnect.java.plugins.hosting import Hosted, java_class
-from kconnect.java.plugins.java_error import JavaHostDiedError, java_error
+from kconnect.java.plugins.java_error import JavaHostDiedError, JavaPluginError, java_error
 from kconnect.java.plugins.jvm import DIED
 from kconnect.java.plugins.plugin_metrics import MBEANS, METRICS, JavaMetrics
 from kconnect.java.plugins.sink_task import JavaSinkTask
@@ -92,6 +92,15 @@ class JavaConnector(Hosted):
         with contextlib.closing(self.connect("connector")) as java:
             return question(java)
 
+    def _alter(self, config: Mapping[str, str], offsets: list[list[Any]]) -> bool:
+        """Source: Worker.modifyConnectorOffsets (Kafka 4.3). Errors: NotImplementedError where it is not supported."""
+        try:
+            return bool(self._ask(lambda java: java.call("alter_offsets", config=dict(config), offsets=offsets)))
+        except JavaPluginError as err:
+            if err.java_class != "java.lang.UnsupportedOperationException":
+                raise
+            raise NotImplementedError(str(err)) from err
+
     def _answer(self, what: str, arguments: Any) -> Any:
         raise ConnectError(f"A connector does not answer {what}")
 
@@ -127,7 +136,7 @@ class JavaSourceConnector(JavaConnector, SourceConnector):
         self, config: Mapping[str, str], offsets: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> bool:
         pairs = [[dict(partition), None if offset is None else dict(offset)] for partition, offset in offsets]
-        return bool(self._ask(lambda java: java.call("alter_offsets", config=dict(config), offsets=pairs)))
+        return self._alter(config, pairs)
 
     def _answer(self, what: str, arguments: Any) -> Any:
         if what == "offsets":
@@ -142,4 +151,4 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
 
     def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:
         triples = [[place.topic, place.partition, offset] for place, offset in offsets.items()]
-        return bool(self._ask(lambda java: java.call("alter_offsets", config=dict(config), offsets=triples)))
+        return self._alter(config, triples)
