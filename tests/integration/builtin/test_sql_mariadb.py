@@ -223,6 +223,18 @@ def test_times_mean_the_same_whatever_the_zone_of_the_database_is(maria: MariaDb
     assert maria.run("SELECT CAST(at AS char) FROM back", schema=schema) == [("2026-01-01 22:04:05.000",)]
 
 
+def test_texts_that_differ_in_case_accents_or_blanks_are_keys_of_their_own(maria: MariaDb, schema: str) -> None:
+    keys = ["a", "A", "ä", "a\u0308", "a ", "", " ", "ss", "ß", "\U0001f600", "\U0001f601"]
+    settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "k", "delete_enabled": "true"}
+    with sink_into(maria, schema, "exact", **settings) as sink:
+        for number, key in enumerate(keys):
+            sink.put({"n": number}, key=key)
+        sink.put(None, key="A")
+        sink.put({"n": 100}, key="a ")
+    found = dict(maria.run("SELECT k, n FROM exact", schema=schema))
+    assert found == {**{key: number for number, key in enumerate(keys) if key != "A"}, "a ": 100}
+
+
 def test_a_timestamp_is_its_moment_whatever_the_zone_of_the_server_is(maria: MariaDb, schema: str) -> None:
     """Of the hour that comes twice when summer ends, both are found: the server's clock shows them alike."""
     summer, winter = (f"SET time_zone = '{offset}'" for offset in ("+02:00", "+01:00"))

@@ -149,7 +149,9 @@ class ColumnError(DataError):
             what = f"a value ({type(wrong).__name__}) that is not of type {kind}{shown}"
         super().__init__(
             f"Column {column.name} has {what}",
-            hint="Convert it in a `query`, or correct the rows.",
+            hint="Set bigint.unsigned.handling.mode=precise."
+            if column.type_name == "unsigned"
+            else "Convert it in a `query`, or correct the rows.",
         )
         self.column = column
 

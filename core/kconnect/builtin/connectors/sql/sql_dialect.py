@@ -119,12 +119,18 @@ class Dialect:
         wanted = " AND ".join(f"{self.column(name)} = {mark}" for name, mark in zip(keys, marks, strict=True))
         return f"DELETE FROM {self.name_of(table)} WHERE {wanted}"
 
-    def create(self, table: str, columns: dict[str, str], keys: Sequence[str]) -> str:
-        """CREATE TABLE IF NOT EXISTS; `columns` are names with kinds of `kind_of_schema`."""
+    def is_text(self, kind: str) -> bool:
+        return self.types.get(kind) == self.types["text"]
+
+    def create(self, table: str, columns: dict[str, str], keys: Sequence[str], collation: str = "") -> str:
+        """CREATE TABLE IF NOT EXISTS; `columns` are names with kinds of `kind_of_schema`.
+
+        `collation`: of texts in the key, empty for the database's own.
+        """
+        keyed_text = f"{self.keyed_text} COLLATE {collation}" if collation else self.keyed_text
         lines = []
         for name, kind in columns.items():
-            is_text = self.types.get(kind) == self.types["text"]
-            type_name = self.keyed_text if is_text and name in keys else self.type_of(kind)
+            type_name = keyed_text if name in keys and self.is_text(kind) else self.type_of(kind)
             lines.append(f"{self.column(name)} {type_name}" + (" NOT NULL" if name in keys else ""))
         if keys:
             lines.append(f"PRIMARY KEY ({', '.join(self.column(name) for name in keys)})")
@@ -192,6 +198,12 @@ DIALECTS: dict[str, Dialect] = {
         commits_at_ddl=True,
     ),
 }
+
+EXACT_COLLATIONS = ("utf8mb4_0900_bin", "utf8mb4_nopad_bin", "utf8mb4_bin")
+"""A MySQL or MariaDB has one of these, and the first that it has is the best: the last ignores blanks at the end.
+
+By its own a and A, ä and a, and all emojis are one key, so that an upsert would replace the row of another record.
+"""
 
 _DRIVERS = {
     "sqlite": ("sqlite3", "pysqlite3", "apsw"),

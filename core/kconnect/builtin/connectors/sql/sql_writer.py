@@ -11,7 +11,7 @@ from typing import Any
 from kconnect.api import DataError, Type
 from kconnect.builtin.connectors.sql.sql_blocks import Block
 from kconnect.builtin.connectors.sql.sql_bulk import array_text, array_type, bulk_statement, last_of_each
-from kconnect.builtin.connectors.sql.sql_dialect import values_of_marks
+from kconnect.builtin.connectors.sql.sql_dialect import EXACT_COLLATIONS, values_of_marks
 from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
 from kconnect.builtin.connectors.sql.sql_rows import Row, kind_of_values, runs_of
 from kconnect.builtin.connectors.sql.sql_shapes import FittedBlock, TableShapes
@@ -225,7 +225,15 @@ class TableWriter:
         row = run[0]
         if not self._settings["auto.create"] or row.is_delete or row.table in self._created:
             return
-        cursor.execute(self._dialect.create(row.table, {name: self._kind(run, name) for name in row.columns}, row.keys))
+        kinds = {name: self._kind(run, name) for name in row.columns}
+        collation = ""
+        if self._dialect.name == "mysql" and any(self._dialect.is_text(kinds[name]) for name in row.keys):
+            names = ", ".join(f"'{name}'" for name in EXACT_COLLATIONS)
+            cursor.execute(
+                f"SELECT collation_name FROM information_schema.collations WHERE collation_name IN ({names})"
+            )
+            collation = min((name for (name,) in cursor.fetchall()), key=EXACT_COLLATIONS.index, default="")
+        cursor.execute(self._dialect.create(row.table, kinds, row.keys, collation))
         self._created.add(row.table)
 
     def _evolve(self, cursor: Any, run: Sequence[Row]) -> None:
