@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from kconnect.api import ConfigError, Date, Decimal, Schema, SchemaBuilder, Time, Timestamp
 
@@ -74,9 +74,18 @@ def quoted(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-def schema_of(kind: ColumnType, *, is_required: bool = False, is_fine: bool = False, doc: str | None = None) -> Schema:
+def schema_of(
+    kind: ColumnType,
+    *,
+    is_required: bool = False,
+    is_fine: bool = False,
+    doc: str | None = None,
+    default: Any = None,
+) -> Schema:
     """Connect's schema. `is_fine`: times keep microseconds, and whether they have a zone, which Connect's own lack."""
     builder = _builder(kind, is_fine)
+    if default is not None:
+        builder.default(default)
     if doc is not None:
         builder.doc(doc)
     return (builder if is_required else builder.optional()).build()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -126,7 +127,6 @@ def _of_hundreds(schema: Schema) -> _Meaning:
     builder, digits = Decimal.builder(0), Decimal.precision(schema)
     if digits is not None:
         builder.parameter(Decimal.PRECISION_FIELD, str(digits - Decimal.scale(schema)))
-    made = (builder.optional() if schema.is_optional else builder).build()
 
     def value(given: decimal.Decimal) -> decimal.Decimal:
         found = decimal.Decimal(int(given))
@@ -134,19 +134,26 @@ def _of_hundreds(schema: Schema) -> _Meaning:
             raise misfit(given, ColumnType("decimal", digits=MOST_DIGITS))
         return found
 
+    made = _of_builder(builder, schema, value)
     return _Meaning(made, value, lambda column: _rebuilt(made, value, schema, column))
+
+
+def _of_builder(builder: SchemaBuilder, schema: Schema, value: Callable[[Any], Any]) -> Schema:
+    """What the builder makes, as optional as the schema, and with its default."""
+    if schema.default is not None:
+        builder.default(value(schema.default))
+    return (builder.optional() if schema.is_optional else builder).build()
 
 
 def _of_wide(schema: Schema) -> _Meaning:
     """A Decimal as text. Confluent's JDBC source gives all that have no scale 127 digits, most of them zeros."""
-    builder = SchemaBuilder.string()
-    made = (builder.optional() if schema.is_optional else builder).build()
     is_any_scale = Decimal.scale(schema) == _ANY_SCALE
 
     def value(given: decimal.Decimal) -> str:
         text = f"{given:f}"
         return text.rstrip("0").rstrip(".") if is_any_scale and "." in text else text
 
+    made = _of_builder(SchemaBuilder.string(), schema, value)
     return _Meaning(made, value, lambda column: _rebuilt(made, value, schema, column))
 
 
@@ -156,6 +163,9 @@ _ANY_SCALE: Final = 127
 def _of_leaf(kind: ColumnType, schema: Schema) -> _Meaning:
     made = schema_of(kind, is_required=not schema.is_optional, is_fine=True)
     read = reader_of(kind, made, schema)
+    if schema.default is not None:
+        with suppress(NotFittingError):  # one that means nothing is none
+            made = schema_of(kind, is_required=not schema.is_optional, is_fine=True, default=read(schema.default))
 
     def column(given: pa.Array) -> pa.Array:
         import pyarrow as pa
@@ -180,7 +190,7 @@ def _of_struct(schema: Schema, found: Sequence[_Meaning | None]) -> _Meaning | N
     def value(given: Struct) -> Struct:
         values = []
         for field, one in parts:
-            item = given.get(field)
+            item = given.get_without_default(field)  # null stays null, as in columns
             try:
                 values.append(item if one is None or item is None else one.value(item))
             except NotFittingError as error:

@@ -110,3 +110,20 @@ def test_a_decimal_that_no_column_holds_is_its_text_and_stays_where_it_is_held(
     assert meant_value(schema, value, holds_wide=True) is value
     narrow = SchemaBuilder.struct().field("n", Decimal.schema(2)).build()
     assert meant_schema(narrow) is narrow
+
+
+def test_a_null_stays_null_where_the_schema_has_a_default_which_means_what_values_do():
+    def day(default):
+        return SchemaBuilder(Type.INT32).name("io.debezium.time.Date").version(1).optional().default(default).build()
+
+    schema = (
+        SchemaBuilder.struct().field("day", day(20000)).field("n", SchemaBuilder.int32().optional().default(7).build())
+    ).build()
+    row = Struct(schema)
+    made = meant_value(schema, row)
+    assert [made.get_without_default(name) for name in ("day", "n")] == [None, None]
+    assert [made.get(name) for name in ("day", "n")] == [datetime.date(2024, 10, 4), 7]
+    column = meant_column(schema, column_of(schema, [row]))
+    assert column.to_pylist() == column_of(meant_schema(schema), [made]).to_pylist() == [{"day": None, "n": None}]
+    wide = SchemaBuilder.struct().field("d", Decimal.builder(50).optional().default(decimal.Decimal("1.5")).build())
+    assert meant_value(wide.build(), Struct(wide.build())).get("d") == "1.5"
