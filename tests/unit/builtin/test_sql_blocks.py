@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kconnect.api import DataError, RecordBatch, SinkRecord
+from kconnect.api import DataError, RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
 from kconnect.builtin.connectors.sql import sql_sink
-from kconnect.builtin.connectors.sql.sql_blocks import block_of_batch, block_of_records
+from kconnect.builtin.connectors.sql.sql_blocks import Block, blocks_of_batch, blocks_of_records
 from kconnect.builtin.connectors.sql.sql_rows import RowMaker
 from kconnect.builtin.connectors.sql.sql_writer import TableWriter
 from kconnect.builtin.converters.json_columns import ByRecordsError
@@ -51,11 +51,12 @@ def one_by_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch, puts: Sequence[Any], **more: str
 ) -> list[tuple[Any, ...]]:
     with monkeypatch.context() as patched:
-        patched.setattr(sql_sink, "block_of_records", lambda maker, records: None)
-        patched.setattr(sql_sink, "block_of_batch", lambda maker, batch: None)
+        patched.setattr(sql_sink, "blocks_of_records", lambda maker, records: None)
+        patched.setattr(sql_sink, "blocks_of_batch", lambda maker, batch: None)
         return written(folder, puts, **more)
 
 
+@settings(max_examples=25)
 @given(drawn=st.lists(drawings(is_fine=True, has_nan=True), min_size=1, max_size=1), puts=st.integers(2, 3))
 def test_columns_of_a_schema_become_the_rows_that_its_records_do(
     drawn: list[Drawn], puts: int, tmp_path_factory: pytest.TempPathFactory
@@ -65,7 +66,33 @@ def test_columns_of_a_schema_become_the_rows_that_its_records_do(
     batch = RecordBatch.from_records([record(n, value, schema) for n, value in enumerate(values)])
     assert batch is not None
     with pytest.MonkeyPatch.context() as monkeypatch:
-        assert written(folder, [batch] * puts) == one_by_one(folder, monkeypatch, [batch] * puts)
+        found = written(folder, [batch] * puts)
+        assert found == one_by_one(folder, monkeypatch, [batch] * puts)
+        assert found == written(folder, [batch.to_records()] * puts)
+
+
+def test_values_mean_what_they_do_one_by_one_and_defaults_are_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def named(name: str, kind: SchemaBuilder) -> Schema:
+        return kind.name(name).optional().build()
+
+    schema = (
+        SchemaBuilder.struct()
+        .field("id", SchemaBuilder.int64().build())
+        .field("at", named("io.debezium.time.MicroTimestamp", SchemaBuilder.int64()))
+        .field("day", named("io.debezium.time.Date", SchemaBuilder.int32()))
+        .field("zoned", named("io.debezium.time.ZonedTimestamp", SchemaBuilder.string()))
+        .field("n", SchemaBuilder.int32().optional().default(7).build())
+        .build()
+    )
+    rows = [[1, 1_790_000_000_000_001, 20_000, "2026-01-02T03:04:05.5Z", None], [2, None, None, None, 3]]
+    values = [Struct.from_values(schema, row) for row in rows]
+    puts = [[record(n, value, schema) for n, value in enumerate(values)]] * 2
+    for filled in ("true", "false"):
+        found = written(tmp_path, puts, replace_null_with_default=filled)
+        assert found == one_by_one(tmp_path, monkeypatch, puts, replace_null_with_default=filled)
+        assert found[0] == ("at", "day", "id", "n", "zoned")
 
 
 MODES = (
@@ -77,6 +104,8 @@ MODES = (
     {"schema_contract": "discard-value"},
     {"schema_infer": "false"},
     {"auto_evolve": "false"},
+    {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "k", "delete_enabled": "true"},
+    {"insert_mode": "update", "pk_mode": "record_key", "pk_fields": "k", "delete_enabled": "true"},
 )
 
 
@@ -86,7 +115,7 @@ def test_maps_become_the_rows_that_they_do_one_by_one(
     mode: dict[str, str], seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = random.Random(seed)
-    puts = [[record(n, value) for n, value in enumerate(maps(draw))] for _ in range(4)]
+    puts = [[record(n, value, key=keys(draw, mode)) for n, value in enumerate(maps(draw))] for _ in range(6)]
     assert written(tmp_path, puts, **mode) == one_by_one(tmp_path, monkeypatch, puts, **mode)
 
 
@@ -149,12 +178,30 @@ def test_rows_that_are_alike_go_by_columns_as_soon_as_there_is_a_table(
     assert runs == [3]
 
 
-def record(offset: int, value: Any, schema: Any = None) -> SinkRecord:
-    return SinkRecord("t", 0, None, None, schema, value, offset)
+def keys(draw: random.Random, mode: dict[str, str]) -> Any:
+    if mode.get("pk_mode") != "record_key":
+        return None
+    return draw.choice([1, 2, 3, 4, {"k": 5}, None]) if draw.random() < 0.05 else draw.randrange(5)
+
+
+def record(offset: int, value: Any, schema: Any = None, key: Any = None) -> SinkRecord:
+    return SinkRecord("t", 0, None, key, schema, value, offset)
 
 
 def maker(mode: str = "none", fields: Sequence[str] = (), whitelist: Sequence[str] = ()) -> RowMaker:
     return RowMaker("${topic}", mode, fields, whitelist, deletes=False)
+
+
+def block_of_records(maker: RowMaker, records: Sequence[SinkRecord]) -> Block | None:
+    blocks = blocks_of_records(maker, records)
+    assert blocks is None or len(blocks) == 1
+    return None if blocks is None else blocks[0]
+
+
+def block_of_batch(maker: RowMaker, batch: RecordBatch) -> Block | None:
+    blocks = blocks_of_batch(maker, batch)
+    assert blocks is None or len(blocks) == 1
+    return None if blocks is None else blocks[0]
 
 
 def test_a_block_is_made_of_what_is_alike_only() -> None:
@@ -169,7 +216,21 @@ def test_a_block_is_made_of_what_is_alike_only() -> None:
     assert block({"a": 1}, None) is None
     assert block({"a": 1}, {}) is None
     assert block({"a": 1}, {1: 1}) is None
-    assert block() is None
+    assert blocks_of_records(maker(), []) == []
+
+
+def test_neighbours_of_one_topic_and_kind_are_a_block_and_tombstones_deletes() -> None:
+    keyed = RowMaker("${topic}", "record_key", ["id"], (), deletes=True)
+    values = [("a", {"x": 1})] * 8 + [("a", None)] * 3 + [("b", {"x": 1})] * 5
+    records = [SinkRecord(topic, 0, None, n, None, value, n) for n, (topic, value) in enumerate(values)]
+    made = blocks_of_records(keyed, records) or []
+    assert [(one.table, len(one), one.is_delete, [*one.columns]) for one in made] == [
+        ("a", 8, False, ["id", "x"]),
+        ("a", 3, True, ["id"]),
+        ("b", 5, False, ["id", "x"]),
+    ]
+    assert blocks_of_records(keyed, records[7:10] * 3) is None  # hardly two neighbours are alike
+    assert blocks_of_records(RowMaker("${topic}", "record_key", ["id"], (), deletes=False), records) is None
 
 
 def test_a_row_without_a_key_or_without_columns_is_left_to_its_own_error() -> None:

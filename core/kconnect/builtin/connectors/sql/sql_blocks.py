@@ -1,17 +1,18 @@
-"""Blocks of rows that share their columns, made of a batch or of maps without schema, column by column. Pure.
+"""Blocks of rows that share their columns, made of a batch or of neighbouring records, column by column. Pure.
 
-The fast way of SqlSink for what is as simple as most records are. Where it gives None, `sql_rows.py` makes the rows one
+The fast way of SqlSink for what is as simple as most records are. Where there is none, `sql_rows.py` makes the rows one
 by one, and says of each what is wrong: it is the plain twin. Measured with maps of five members: 1.4 us a row, by rows
 5 and more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from kconnect.api import DataError, RecordBatch, Schema, SinkRecord, Type
+from kconnect.api import DataError, RecordBatch, Schema, SinkRecord, Struct, Type
 from kconnect.api.columns import values_of
 from kconnect.api.plain_columns import plain_members
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of_schema
@@ -29,10 +30,12 @@ class Block:
     table: str
     columns: Mapping[str, Sequence[Any]]
     keys: tuple[str, ...]
-    is_seen: bool
+    is_seen: bool = False
     """Whether the values came without schema."""
     lacking: frozenset[str] = frozenset()
     """Columns that some of the rows do not have."""
+    is_delete: bool = False
+    """Whether the rows with these keys go; there are no other columns then."""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -46,59 +49,102 @@ class _Part:
     lacking: frozenset[str] = frozenset()
 
 
-def block_of_batch(maker: RowMaker, batch: RecordBatch) -> Block | None:
-    """The rows of a batch as one block; None where they are made one by one."""
-    if not len(batch):
+_Keys: TypeAlias = "_Part | Sequence[Any] | None"  # keys with members, plain ones, or others
+
+
+def blocks_of_batch(maker: RowMaker, batch: RecordBatch) -> list[Block] | None:
+    """The rows of a batch in their order; None where they are made one by one."""
+    value = batch.value
+    if value is not None and not value.null_count:
+        return _all_of([_block_of_batch(maker, batch)] if len(batch) else [])
+    is_there = [False] * len(batch) if value is None else value.is_valid().to_pylist()
+    found, start = [], 0
+    for has_value, run in groupby(is_there):
+        part = batch.slice(start, len(list(run)))
+        start += len(part)
+        found.append(_block_of_batch(maker, part) if has_value else _deletes(maker, part.topic, _keys_of(maker, part)))
+        if found[-1] is None:
+            return None
+    return _all_of(found)
+
+
+def blocks_of_records(maker: RowMaker, records: Sequence[SinkRecord]) -> list[Block] | None:
+    """The same of records: neighbours of one topic and schema are a block."""
+    runs = [list(run) for _, run in groupby(records, _kin)]
+    if len(runs) > 1 and len(runs) > len(records) // _FEWEST:
         return None
+    return _all_of(_block_of_records(maker, run) for run in runs)
+
+
+# Blocks of fewer rows than these, on the average, cost more than the rows
+_FEWEST = 4
+
+
+def _kin(record: SinkRecord) -> tuple[str, bool, int, int]:
+    return record.topic, record.value is None, id(record.value_schema), id(record.key_schema)
+
+
+def _all_of(blocks: Iterable[Block | None]) -> list[Block] | None:
+    found = []
+    for block in blocks:
+        if block is None:
+            return None
+        found.append(block)
+    return found
+
+
+def _block_of_batch(maker: RowMaker, batch: RecordBatch) -> Block | None:
     value = _part_of_column(batch.value, batch.value_schema, maker)
-    if value is None:
-        return None
-    key = _key_of_batch(maker, batch) if maker.pk_mode == "record_key" else None
     place = None
     if maker.pk_mode == "kafka" and batch.kafka_offsets is not None:
         topic, partition = batch.original_topic, batch.original_kafka_partition
         place = [[topic] * len(batch), [partition] * len(batch), batch.kafka_offsets.to_pylist()]
-    return _block(maker, batch.topic, value, key, place, is_seen=batch.value_schema is None)
+    return _block(maker, batch.topic, value, _keys_of(maker, batch), place, is_seen=batch.value_schema is None)
 
 
-def _key_of_batch(maker: RowMaker, batch: RecordBatch) -> _Part | Sequence[Any] | None:
+def _keys_of(maker: RowMaker, batch: RecordBatch) -> _Keys:
     import pyarrow as pa
 
-    if batch.key is None or batch.key.null_count:
+    if maker.pk_mode != "record_key" or batch.key is None or batch.key.null_count:
         return None
     if pa.types.is_struct(batch.key.type):
         return _part_of_column(batch.key, batch.key_schema, maker)
     return None if pa.types.is_nested(batch.key.type) else values_of(batch.key_schema, batch.key, len(batch))
 
 
-def block_of_records(maker: RowMaker, records: Sequence[SinkRecord]) -> Block | None:
-    """The rows of records with maps of one topic as one block; None where they are made one by one."""
-    if not records or maker.pk_mode == "record_key":
-        return None
-    topic = records[0].topic
-    if any(record.value_schema is not None or record.topic != topic for record in records):
-        return None
-    value = _part_of_maps([record.value for record in records])
-    if value is None:
-        return None
+def _block_of_records(maker: RowMaker, records: Sequence[SinkRecord]) -> Block | None:
+    first = records[0]
+    key: _Keys = None
+    if maker.pk_mode == "record_key":
+        keys = [record.key for record in records]
+        is_nested = any(isinstance(one, Struct | Mapping | list) for one in keys)
+        key = _part_of_values(keys, first.key_schema, maker) if is_nested else keys
+    if first.value is None:
+        return _deletes(maker, first.topic, key)
+    value = _part_of_values([record.value for record in records], first.value_schema, maker)
     place = None
     if maker.pk_mode == "kafka":
         places = [(one.original_topic, one.original_kafka_partition, one.original_kafka_offset) for one in records]
         place = [list(column) for column in zip(*places, strict=True)]
-    return _block(maker, topic, value, None, place, is_seen=True)
+    return _block(maker, first.topic, value, key, place, is_seen=first.value_schema is None)
+
+
+def _deletes(maker: RowMaker, topic: str, key: _Keys) -> Block | None:
+    keys = _key_columns(maker, None, key, None) if maker.deletes and maker.pk_mode == "record_key" else None
+    return Block(maker.table_of(topic), keys, tuple(keys), is_delete=True) if keys else None
 
 
 def _block(
     maker: RowMaker,
     topic: str,
-    value: _Part,
-    key: _Part | Sequence[Any] | None,
+    value: _Part | None,
+    key: _Keys,
     place: Sequence[Sequence[Any]] | None,
     *,
     is_seen: bool,
 ) -> Block | None:
-    keys = _keys(maker, value, key, place)
-    if keys is None:
+    keys = _key_columns(maker, value, key, place)
+    if value is None or keys is None:
         return None
     wanted = set(maker.whitelist)
     others = {
@@ -115,8 +161,8 @@ def _has_empty_row(columns: Mapping[str, Sequence[Any]]) -> bool:
     return any(all(cell is None for cell in row) for row in zip(*columns.values(), strict=True))
 
 
-def _keys(
-    maker: RowMaker, value: _Part, key: _Part | Sequence[Any] | None, place: Sequence[Sequence[Any]] | None
+def _key_columns(
+    maker: RowMaker, value: _Part | None, key: _Keys, place: Sequence[Sequence[Any]] | None
 ) -> dict[str, Sequence[Any]] | None:
     """The columns of the key; None where a row may have none."""
     if maker.pk_mode == "none":
@@ -148,7 +194,7 @@ def _part_of_column(column: pa.Array | None, schema: Schema | None, maker: RowMa
         return None
     try:
         made = {
-            field.name: _cells(field.schema, child, maker)
+            field.name: _cells(field.schema, values_of(field.schema, child, len(child)), maker)
             for field, child in zip(schema.fields, column.flatten(), strict=True)
         }
     except DataError:
@@ -156,12 +202,26 @@ def _part_of_column(column: pa.Array | None, schema: Schema | None, maker: RowMa
     return _Part(made) if made else None
 
 
-def _cells(schema: Schema, column: pa.Array, maker: RowMaker) -> Sequence[Any]:
+def _part_of_values(values: Sequence[Any], schema: Schema | None, maker: RowMaker) -> _Part | None:
+    if schema is None:
+        return _part_of_maps(values)
+    if schema.type is not Type.STRUCT or any(type(one) is not Struct or one.schema is not schema for one in values):
+        return None
+    try:
+        made = {
+            field.name: _cells(field.schema, [one.get_without_default(field) for one in values], maker)
+            for field in schema.fields
+        }
+    except DataError:
+        return None
+    return _Part(made) if made else None
+
+
+def _cells(schema: Schema, values: Sequence[Any], maker: RowMaker) -> Sequence[Any]:
     """The values of a field. Errors: DataError for one that does not mean what its schema says."""
-    values: Sequence[Any] = values_of(schema, column, len(column))
     meant, values = meant_values(schema, values, holds_wide=True)
     schema = meant or schema
-    if maker.fills_defaults and schema.default is not None and column.null_count:
+    if maker.fills_defaults and schema.default is not None:
         values = [schema.default if value is None else value for value in values]
     return cells_of_kind(values, kind_of_schema(schema))
 

@@ -39,6 +39,7 @@ class FittedBlock:
     cells: Mapping[str, Sequence[Any]]
     keys: tuple[str, ...]
     columns: Mapping[str, TableColumn]
+    is_delete: bool = False
 
 
 class TableShapes:
@@ -123,9 +124,8 @@ class TableShapes:
             if fit is None:
                 return None
             made[name] = fit
-        return (
-            FittedBlock(block.table, made, block.keys, {name: columns[name.lower()] for name in made}) if made else None
-        )
+        into = {name: columns[name.lower()] for name in made}
+        return FittedBlock(block.table, made, block.keys, into, block.is_delete) if made else None
 
     def padded(self, cursor: Any, rows: Sequence[Row]) -> list[Row]:
         """Rows for an insert, with null for what some of them lack: they share one statement then.

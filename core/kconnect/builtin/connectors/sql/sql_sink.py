@@ -22,7 +22,7 @@ from kconnect.api import (
 )
 from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, said
-from kconnect.builtin.connectors.sql.sql_blocks import Block, block_of_batch, block_of_records
+from kconnect.builtin.connectors.sql.sql_blocks import Block, blocks_of_batch, blocks_of_records
 from kconnect.builtin.connectors.sql.sql_config import CONFIG, EXACTLY_ONCE
 from kconnect.builtin.connectors.sql.sql_connection import refused_login
 from kconnect.builtin.connectors.sql.sql_errors import (
@@ -190,7 +190,7 @@ class SqlSinkTask(SinkTask):
         if self._offsets is not None:
             spans, sought = self._moved_by(ranges_of(records))
             records = [record for record in records if place_of(record) not in sought] if sought else records
-        self._put(block_of_records(self._rows, records), lambda: records, spans)
+        self._put(blocks_of_records(self._rows, records), lambda: records, spans)
 
     def put_batch(self, batch: RecordBatch) -> None:
         """Works as put."""
@@ -199,12 +199,14 @@ class SqlSinkTask(SinkTask):
             spans, sought = self._moved_by(range_of_batch(batch))
             if sought:
                 return  # all of it is read from elsewhere
-        self._put(block_of_batch(self._rows, batch), batch.to_records, spans)  # type: ignore[arg-type]  # of a sink
+        self._put(blocks_of_batch(self._rows, batch), batch.to_records, spans)  # type: ignore[arg-type]  # of a sink
 
-    def _put(self, block: Block | None, records: Callable[[], list[SinkRecord]], spans: Sequence[Span]) -> None:
-        """`records`: the same as the block, which may not do."""
+    def _put(
+        self, blocks: Sequence[Block] | None, records: Callable[[], list[SinkRecord]], spans: Sequence[Span]
+    ) -> None:
+        """`records`: the same as the blocks, which may not do."""
         try:
-            if not self._has_written(block, spans):
+            if not self._has_written(blocks or (), spans):
                 rows = list(self._made(records()))
                 if rows or spans:
                     self._write_all(rows, spans)
@@ -308,19 +310,20 @@ class SqlSinkTask(SinkTask):
 
     # --- writing ---
 
-    def _has_written(self, block: Block | None, spans: Sequence[Span]) -> bool:
-        """Whether all rows of the block are in the database. Errors: as of put; MovedOffsetsError."""
-        if block is None or (block.is_seen and not self._config[INFER]):
+    def _has_written(self, blocks: Sequence[Block], spans: Sequence[Span]) -> bool:
+        """Whether there are blocks, and all of their rows are written. Errors: as of put; MovedOffsetsError."""
+        if not blocks or any(block.is_seen and not self._config[INFER] for block in blocks):
             return False
         try:
             cursor = self._writer.begin()
-            fitted = self._writer.fitted(cursor, block)
+            fitted = self._writer.fitted(cursor, blocks)
             if fitted is None:
                 self._writer.cancel()
                 return False
-            self._look_at(cursor, {fitted.table})
+            self._look_at(cursor, {block.table for block in fitted})
             self._move_offsets(cursor, spans)
-            self._writer.write(cursor, fitted)
+            for block in fitted:
+                self._writer.write(cursor, block)
             self._writer.commit()
         except Exception as error:  # a driver's: any class of its own
             self._writer.roll_back()

@@ -104,11 +104,15 @@ class TableWriter:
 
     # --- rows ---
 
-    def fitted(self, cursor: Any, block: Block) -> FittedBlock | None:
-        """The block as `write` takes it; None where its rows go by `run`."""
-        mode = self._settings["insert.mode"]
-        made = self._shapes.block(cursor, block, pads=mode == "insert")
-        return None if made is None or (mode == "update" and len(made.cells) == len(made.keys)) else made
+    def fitted(self, cursor: Any, blocks: Iterable[Block]) -> list[FittedBlock] | None:
+        """The blocks as `write` takes them; None where their rows go by `run`."""
+        mode, made = self._settings["insert.mode"], []
+        for block in blocks:
+            one = self._shapes.block(cursor, block, pads=mode == "insert")
+            if one is None or (mode == "update" and len(one.cells) == len(one.keys) and not one.is_delete):
+                return None
+            made.append(one)
+        return made
 
     def write(self, cursor: Any, block: FittedBlock) -> None:
         """All rows of a block, in order."""
@@ -117,14 +121,17 @@ class TableWriter:
         for start in range(0, len(cells[0]), size):
             part = [column[start : start + size] for column in cells]
             if not self._has_unfolded(cursor, block, part):
-                statement = self._statement(block.table, columns, block.keys)
-                cursor.executemany(statement, self._given(part, len(block.keys)))
-        self._pending[block.table] = columns
+                statement = self._statement(block.table, columns, block.keys, is_delete=block.is_delete)
+                cursor.executemany(statement, self._given(part, 0 if block.is_delete else len(block.keys)))
+        if not block.is_delete:
+            self._pending[block.table] = columns
 
     def _has_unfolded(self, cursor: Any, block: FittedBlock, cells: Sequence[Sequence[Any]]) -> bool:
         """Whether PostgreSQL has taken the rows in one statement."""
         mode = self._settings["insert.mode"]
         if self._driver.__name__ != "psycopg" or mode == "update" or len(cells[0]) < _FEWEST_UNFOLDED:
+            return False
+        if block.is_delete:
             return False
         kinds = {name: array_type(column.type_name) for name, column in block.columns.items()}
         types = {name: kind for name, kind in kinds.items() if kind is not None}
