@@ -199,8 +199,7 @@ def _workers(
     except NotFoundError:
         problems = _problems_of_javas(session, statuses)
     else:
-        silent = f"{client.url} gets no answer from it"
-        problems = {str(each["worker"]): None if each["answers"] else silent for each in reported}
+        problems = {str(each["worker"]): _problem_of(each, client.url) for each in reported}
     for url, problem in given.items():
         if problem is not None:
             place = urlsplit(url).netloc
@@ -209,6 +208,13 @@ def _workers(
         {"worker": id_, "answers": problem is None, "problem": problem, "records_per_s": rates.get(id_)}
         for id_, problem in problems.items()
     ]
+
+
+def _problem_of(worker: Mapping[str, Any], asked: str) -> str | None:
+    if worker["answers"]:
+        return None
+    refusal = worker.get("refusal")
+    return f"{asked} gets no answer from it" if refusal is None else f"it refuses what {asked} asks: {refusal}"
 
 
 def _problems_of_given(session: CliSession) -> dict[str, str | None]:

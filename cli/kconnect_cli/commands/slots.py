@@ -39,7 +39,8 @@ def slots(ctx: typer.Context) -> None:
         write_rows(rows, _columns(found, len(workers)), session.output)
     for worker in workers:
         if not worker["answers"]:
-            session.say(f"The slots of {worker['worker']} are not known: it does not answer, or is one of Java's.")
+            why = worker.get("refusal") or "it does not answer, or is one of Java's"
+            session.say(f"The slots of {worker['worker']} are not known: {why}.")
         elif not worker["slots"]:
             session.say(f"{worker['worker']} has no slots yet: Spark is starting.")
 

@@ -140,7 +140,7 @@ class Exchange:
 
 def refusal(url: str, user: str | None, request: str, response: Response) -> ConnectError:
     """The error for a status of 300 and above, with the worker's own message if it is Connect's."""
-    status, message = response.status, _message_of(response)
+    status, message = response.status, message_of(response)
     if status == 401 or (status == 403 and message is None):
         who = f"user {user}" if user else "a caller without a user"
         return ConnectError(f"{url} refuses {who} ({status})", hint=_LOGIN_HINT)
@@ -177,7 +177,7 @@ def _foreign(url: str, request: str, response: Response) -> ConnectError:
 
 def _is_passing_conflict(response: Response) -> bool:
     """Whether it is a 409 that the end of a rebalance clears; a taken name remains taken."""
-    return response.status == 409 and not _is_taken(_message_of(response))
+    return response.status == 409 and not _is_taken(message_of(response))
 
 
 def _retry_after_s(response: Response) -> float | None:
@@ -197,7 +197,7 @@ _KIND_OF: dict[int, type[ConnectError]] = {
 }
 
 
-def _message_of(response: Response) -> str | None:
+def message_of(response: Response) -> str | None:
     """The `message` of an error body, or None if it is not an error body of Connect."""
     try:
         body = json.loads(response.body)

@@ -18,9 +18,11 @@ from typing import Any, Final, Protocol
 import orjson
 
 from kconnect.client.answers import as_conditions
-from kconnect.client.http_exchange import Request
+from kconnect.client.exchange import message_of
+from kconnect.client.http_exchange import Request, Response
 from kconnect.client.peers import Peers
 from kconnect.errors import ConnectError
+from kconnect.logs.repeats import RepeatedMessages
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId, TaskState
 from kconnect.runtime.herder.interface import Connectors, Work
 from kconnect.runtime.rest.access.needs import SEES_SOME
@@ -42,6 +44,7 @@ _UNABLE_S: Final = 300.0
 _THREADS: Final = 24
 _JOIN_S: Final = 1.0
 _ANYTHING: Final = ""
+_REFUSED: Final = (401, 403)
 _LIVE: Final = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.UNASSIGNED, RunState.RESTARTING})
 
 
@@ -101,6 +104,8 @@ class OtherWorkers:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="conditions")
         self._lock = threading.Lock()  # guards the fields below
         self._not_before_s: dict[tuple[str, str], float] = {}  # by worker and path; without a path it is for all
+        self._refusals: dict[str, str] = {}
+        self._repeats = RepeatedMessages(log)
 
     def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
         """Conditions of the tasks that these workers (host:port) run; `headers` identify the caller."""
@@ -137,6 +142,22 @@ class OtherWorkers:
                 found[target][worker] = body
         return found
 
+    def refusals(self) -> dict[str, str]:
+        """Why workers refuse even what everybody may ask: other clocks, keys or users than here."""
+        with self._lock:
+            return dict(self._refusals)
+
+    def _note_refusal(self, worker: str, answer: Response) -> None:
+        """Note what a worker says to `/`, for which nobody lacks a role."""
+        with self._lock:
+            self._refusals.pop(worker, None)
+        if answer.status not in _REFUSED:
+            return
+        why = message_of(answer) or f"status {answer.status}"
+        self._repeats.log(logging.WARNING, "Worker %s refuses requests of this one: %s", worker, why)
+        with self._lock:
+            self._refusals[worker] = why
+
     def _present(self, worker_ids: Collection[str], path: str) -> list[str]:
         """The workers that may be asked for this."""
         now_s = self._monotonic()
@@ -163,9 +184,11 @@ class OtherWorkers:
         )
         try:
             answer = self._peers.send(url, request)
+            if path == "/":
+                self._note_refusal(worker, answer)
             if answer.status == 200:
                 return orjson.loads(answer.body)
-            if answer.status in (401, 403):
+            if answer.status in _REFUSED:
                 return None  # this caller may not; others may
             self._leave_alone(worker, path, _UNABLE_S if answer.status == 404 else _AWAY_S, f"status {answer.status}")
         except ConnectError as err:

@@ -36,6 +36,10 @@ class Others(Protocol):
         """Works as `ask` for several paths at once, each with its headers; by path and worker."""
         ...
 
+    def refusals(self) -> Mapping[str, str]:
+        """Why workers refuse even what everybody may ask, by worker."""
+        ...
+
 
 class ServerState(Protocol):
     """The server's own state, for `/metrics` and `/health`."""

@@ -30,6 +30,7 @@ _WORKER: Final = object_of(
         "slots": array_of(SLOT),
         "rebalances": array_of(REBALANCE),
         "spark": {"anyOf": [RUNTIME, {"type": "null"}]},
+        "refusal": text,
     },
     required=("worker", "answers", "is_leader", "connectors", "tasks", "slots", "rebalances"),
 )
@@ -54,6 +55,7 @@ def list_workers(call: Call[ClusterView]) -> Answer:
         sparks[own] = runtime.to_json()
     slots[own], reported[own] = visible_slots(call), rebalances
     leader = urlsplit(rebalances[-1]["leader_url"]).netloc if rebalances else own
+    refusals = call.others.refusals() if call.others is not None else {}
     return Answer(
         [
             {
@@ -65,6 +67,7 @@ def list_workers(call: Call[ClusterView]) -> Answer:
                 "slots": slots.get(worker, []),
                 "rebalances": reported.get(worker, []),
                 "spark": sparks.get(worker),
+                **({"refusal": refusals[worker]} if worker in refusals else {}),
             }
             for worker in [own, *sorted(others)]
         ]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from kconnect.client.http_exchange import Request, Response
 from kconnect.model import Condition, TargetState, TaskCondition, TaskId
+from kconnect.runtime.rest.conditions import OtherWorkers
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
 
@@ -69,3 +73,28 @@ def test_a_worker_that_starts_is_listed_where_it_was_asked():
     (only,) = caller.ask("GET", "/admin/workers").json
     caller.close()
     assert only["worker"] == "worker:8083"
+
+
+class RefusingPeers:
+    """Another worker that takes none of this one's requests, until it does."""
+
+    status = 403
+
+    def send(self, _url: str, _request: Request) -> Response:
+        body = b'{"error_code": 403, "message": "made 899 s from now"}' if self.status == 403 else b"{}"
+        return Response(self.status, body)
+
+    def close(self) -> None: ...
+
+
+def test_why_another_worker_refuses_everything_is_kept_until_it_does_not_and_logged_once(caplog):
+    peers = RefusingPeers()
+    others = OtherWorkers(peers, lambda: "http")  # type: ignore[arg-type]  # all that is asked of Peers
+    with closing(others):
+        for _ in range(3):
+            assert others.ask_all(["b:1"], {"/": {}, "/admin/slots": {}}) == {"/": {}, "/admin/slots": {}}
+        assert others.refusals() == {"b:1": "made 899 s from now"}
+        assert caplog.text.count("Worker b:1 refuses requests of this one: made 899 s from now") == 1
+        peers.status = 200
+        assert others.ask(["b:1"], "/", {}) == {"b:1": {}}
+        assert others.refusals() == {}

@@ -93,6 +93,8 @@ class WorkerRow:
     bounds: str
     """Between which numbers the slots are that connectors share, as `2..8`; empty where their number is fixed."""
     spark: Mapping[str, Any] | None
+    refusal: str = ""
+    """Why it refuses requests of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ def worker_rows(workers: Sequence[Mapping[str, Any]], history: Mapping[str, Any]
             slots=tuple(_slot_row(slot, loads.get((worker["worker"], slot["slot"]), {})) for slot in worker["slots"]),
             bounds=bounds(worker["slots"]),
             spark=worker.get("spark"),
+            refusal=worker.get("refusal", ""),
         )
         for worker in workers
     ]
