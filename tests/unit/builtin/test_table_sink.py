@@ -300,6 +300,7 @@ NO_KEY = {
         "Column id of its key is struct<a: int64>, and rows are identified by plain",
     ),
     "a list as a key": ({"id": [1]}, None, "Column id of its key is list<"),
+    "NaN in it": (None, {"id": float("nan")}, "Column id of its key is NaN"),
     "a null in it": (None, {"id": None, "n": 1}, "Column id of its key is null"),
     "a deletion without key": (None, None, "It has no key, and no column id in its value"),
 }

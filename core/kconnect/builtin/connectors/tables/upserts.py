@@ -49,7 +49,7 @@ def with_keys(rows: Rows, names: Sequence[str], *, of_key: bool) -> pa.RecordBat
             columns = columns.set_column(place, name, _key_column(rows.keys, name, len(names)))
         if columns.column(name).null_count:
             raise DataError(f"Column {name} of its key is null")
-        _require_plain(name, columns.column(name).type)
+        _require_plain(name, columns.column(name))
     return columns
 
 
@@ -63,16 +63,19 @@ def deletions(rows: Rows, names: Sequence[str]) -> pa.RecordBatch | None:
     for name, column in zip(names, columns, strict=True):
         if column.null_count:
             raise DataError(f"It has no value, and column {name} of its key is null: it names no row to remove")
-        _require_plain(name, column.type)
+        _require_plain(name, column)
     return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
-def _require_plain(name: str, kind: pa.DataType) -> None:
-    """Errors: DataError for lists, maps and structs, by which Arrow and the formats find no row."""
+def _require_plain(name: str, column: pa.Array) -> None:
+    """Errors: DataError for lists, maps, structs and NaN, by which Arrow and the formats find no row."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if pa.types.is_nested(kind):
-        raise DataError(f"Column {name} of its key is {kind}, and rows are identified by plain values only")
+    if pa.types.is_nested(column.type):
+        raise DataError(f"Column {name} of its key is {column.type}, and rows are identified by plain values only")
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        raise DataError(f"Column {name} of its key is NaN, which identifies no row")
 
 
 def changes_schema(table: pa.Schema) -> pa.Schema:
