@@ -132,3 +132,21 @@ def test_a_table_that_somebody_else_wrote_to_is_no_reason_to_pass_records_by(tmp
     first.crash()
     other.stop()
     assert ids(settings, "orders") == [1, 5, 6]
+
+
+def test_topics_whose_names_iceberg_cannot_tell_apart_are_not_mixed_unless_they_are_renamed(tmp_path: Path) -> None:
+    settings = settings_of("iceberg", tmp_path) | {"errors.tolerance": "all"}
+    reported = "Topics a-b and a_b would share table default.a_b: rename one with RegexRouter"
+    config = settings | {"topics": "a-b,a_b"}
+    found = [text for one in TableSinkConnector().validate(config).config_values for text in one.error_messages]
+    assert [text.startswith(reported) for text in found] == [True]
+    with SinkHarness(TableSinkConnector, settings | {"topics.regex": "a.*"}) as sink:
+        sink.put({"id": 1}, topic="a-b")
+        sink.put({"id": 2}, topic="a_b")
+        assert [reported in str(one.error) for one in sink.errant] == [True]
+    assert ids(settings, "a_b") == [1]
+    routed = {"transforms.short.regex": "(.*)-(.*)", "transforms.short.replacement": "$1_$2"}
+    with SinkHarness(TableSinkConnector, settings | ROUTED | routed | {"topics": "a-b,a_b", "name": "other"}) as sink:
+        sink.put({"id": 3}, topic="a-b")
+        sink.put({"id": 4}, topic="a_b")
+    assert ids(settings, "a_b") == [1, 3, 4]

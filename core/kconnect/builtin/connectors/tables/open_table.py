@@ -29,6 +29,8 @@ class OpenTable:
 
     def __init__(self, config: TableConfig, topic: str) -> None:
         self.topic = topic
+        self.owner = ""
+        """The topic of its first record, after the transformations."""
         self.base: dict[TopicPartition, int | None] = {}
         """The offset that the table has for each partition of ours; None when it has none."""
         self.moved: set[TopicPartition] = set()

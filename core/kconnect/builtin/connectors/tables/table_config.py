@@ -248,8 +248,12 @@ class TableConfig:
     def table_of(self, topic: str) -> str:
         """Path or name of the table that the topic's records go to."""
         if self.format == "iceberg":
-            return self.name.replace(TOPIC, re.sub(r"[^A-Za-z0-9_]", "_", topic))
+            return _iceberg_name(self.name, topic)
         return self.path.replace(TOPIC, topic)
+
+
+def _iceberg_name(name: str, topic: str) -> str:
+    return name.replace(TOPIC, re.sub(r"[^A-Za-z0-9_]", "_", topic))
 
 
 def declared_problems(kind: str, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -309,6 +313,8 @@ def _place_problems(kind: str, config: Mapping[str, Any], props: Mapping[str, st
             )
         if "." not in config["table.name"]:
             yield "table.name", f"table.name={config['table.name']} needs a namespace: default.{config['table.name']}"
+        if TOPIC in config["table.name"] and not props.get("transforms", "").strip():
+            yield from _shared_names(config["table.name"], props.get("topics", ""))
         return
     unsafe = [key for key, value in _below(STORAGE_PREFIX, props).items() if (key.upper(), value.lower()) in _UNSAFE]
     if unsafe:
@@ -319,6 +325,24 @@ def _place_problems(kind: str, config: Mapping[str, Any], props: Mapping[str, st
         problem = _not_writable(path.removeprefix("file://").split(TOPIC, 1)[0])
         if problem:
             yield "table.path", f"Cannot write to table.path={path}: {problem}"
+
+
+def _shared_names(name: str, topics: str) -> Iterable[tuple[str, str]]:
+    """Topics that would mix their rows in one table, as names lack characters that topics have."""
+    found: dict[str, list[str]] = {}
+    for topic in dict.fromkeys(filter(None, map(str.strip, topics.split(",")))):
+        found.setdefault(_iceberg_name(name, topic), []).append(topic)
+    for table, own in found.items():
+        if len(own) > 1:
+            yield "table.name", shared_table(own[0], own[1], table)
+
+
+def shared_table(topic: str, other: str, table: str) -> str:
+    """What to say of two topics of one table, where each should have its own."""
+    return (
+        f"Topics {topic} and {other} would share table {table}: rename one with RegexRouter, or write {table} into "
+        "table.name if they should"
+    )
 
 
 def _not_writable(folder: str) -> str | None:

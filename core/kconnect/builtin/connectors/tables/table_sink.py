@@ -17,7 +17,7 @@ from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.tables.open_table import Compaction, OpenTable, open_table
 from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
 from kconnect.builtin.connectors.tables.record_columns import Made, Rows, batch_of, batches_of_records, rows_of_batch
-from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems
+from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems, shared_table
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
 from kconnect.builtin.connectors.tables.upserts import (
     by_offset,
@@ -203,11 +203,11 @@ class TableSinkTask(SinkTask):
         batch, _ = batches[0]
         original, partition = batch.original_topic or batch.topic, batch.original_kafka_partition
         if batch.topic == original or not self._config.has_table_for_each_topic or partition is None:
-            table = self._table(self._config.table_of(original), original)
+            table = self._own_table(original)
             self._add([rows_of_batch(one, came) for one, came in batches], table)
             return
         at = TopicPartition(original, partition)
-        table = self._table(self._config.table_of(batch.topic), batch.topic)
+        table = self._own_table(batch.topic)
         base = table.open_moved(at)
         if base is not None and not self._is_replay:
             batches = [_from_offset(one, came, base) for one, came in batches]
@@ -361,6 +361,14 @@ class TableSinkTask(SinkTask):
         if found is None:
             found = self._tables[where] = OpenTable(self._config, topic)
         return found
+
+    def _own_table(self, topic: str) -> OpenTable:
+        """The table of a topic. Errors: DataError where another topic has it, as names of tables lack characters."""
+        table = self._table(self._config.table_of(topic), topic)
+        table.owner = table.owner or topic
+        if self._config.has_table_for_each_topic and table.owner != topic:
+            raise DataError(shared_table(table.owner, topic, table.format.where))
+        return table
 
     def _by_table(self, partitions: Collection[TopicPartition]) -> dict[str, list[TopicPartition]]:
         found: dict[str, list[TopicPartition]] = {}
