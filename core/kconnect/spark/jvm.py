@@ -27,6 +27,7 @@ import javaproperties
 from kconnect.errors import EnvironmentProblemError, TimedOutError
 from kconnect.java.archives import ARCHIVE_FLAGS, RECORDS_AT_EXIT, ClassArchive, make_in_background
 from kconnect.java.installed import Java
+from kconnect.spark.settings import MORE_FILES, too_few_files
 
 log = logging.getLogger(__name__)
 jvm_log = logging.getLogger("kconnect.spark.jvm")
@@ -125,8 +126,11 @@ class Jvm:
                     f"Spark's JVM did not answer within {timeout_s:g} s of its start",
                     hint="On a slow machine raise kconnect.slot.start.timeout.ms.",
                 ) from None
+            ended = f"Spark's JVM ended with code {code} before it was ready{self._whose()}"
+            if (few := too_few_files()) is not None:  # its own words are of whatever file it opened last
+                raise EnvironmentProblemError(f"{ended}: {few}", hint=MORE_FILES)
             raise EnvironmentProblemError(
-                f"Spark's JVM ended with code {code} before it was ready{self._whose()}. It said: {self.last_words()}",
+                f"{ended}. It said: {self.last_words()}",
                 hint="Check the spark.* settings of the worker, above all spark.driver.extraJavaOptions.",
             )
         gateway = _join_gateway(where.read_bytes())

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from kconnect.errors import ConfigError
 from kconnect.files.folders import cache_folder
@@ -143,6 +144,23 @@ def _local_threads(master: str) -> int | None:
     if threads:
         return max(int(threads[1]), 1)
     return 1 if master == "local" else None
+
+
+# Spark's JVM opens each of its 280 jars: with 200 files it ends without saying why, with 400 it runs
+_FEWEST_FILES: Final = 400
+
+
+def too_few_files() -> str | None:
+    """A sentence without a full stop if this process may not open as many files as Spark's JVM does."""
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY or most >= _FEWEST_FILES:
+        return None
+    return f"only {most} files may be open at once, and Spark's JVM needs {_FEWEST_FILES}"
+
+
+MORE_FILES: Final = "Raise the limit: ulimit -n 65536, LimitNOFILE= of systemd, or --ulimit nofile= of the container."
 
 
 def own_cores() -> int:

@@ -28,7 +28,7 @@ from kconnect.runtime.rest.options import RestOptions
 from kconnect.runtime.rest.security import is_basic_auth
 from kconnect.runtime.storage import FileOffsetStore
 from kconnect.spark.master import master_addresses
-from kconnect.spark.settings import SparkSettings, own_cores
+from kconnect.spark.settings import MORE_FILES, SparkSettings, own_cores, too_few_files
 
 # Spark's JVM, worker and one slot take 362 MB at the first record; less leaves no room for records
 _LEAST_MEMORY: Final = 512 << 20
@@ -58,6 +58,9 @@ def _spark(properties: Mapping[str, str], within_s: float) -> Iterator[Result]:
     master = settings.spark.get("spark.master", "local[*]")
     version = _pyspark_version()
     python = f"Python {platform.python_version()}"
+    if settings.is_local and (few := too_few_files()) is not None:
+        yield Result(check="spark", verdict=Verdict.FAILED, where=master, message=few, hint=MORE_FILES)
+        return
     if settings.is_local:
         up_to = f"{settings.slots} to " if settings.most_slots else ""
         size = f"{up_to}{pluralize(settings.most_slots or settings.slot_count(), 'slot')} on "
