@@ -90,3 +90,15 @@ def test_a_timestamp_beyond_the_calendar_is_its_records_error(kind: str, tmp_pat
         (error,) = [str(one.error) for one in sink.errant]
     assert "the record's timestamp is 1764237600000000 ms since 1970, which is not in the years 1 to 9999" in error
     assert sorted(row["id"] for row in read_table(settings).to_pylist()) == [0, 2]
+
+
+def test_a_field_with_the_name_of_a_made_column_is_not_replaced_by_another_value(tmp_path: Path) -> None:
+    settings = {**table_settings("parquet", tmp_path), "topics": "t", "flush.ms": "0", "partition.by": "day(at)"}
+    given: list[Any] = [None, "1970-01-01", "yesterday", {"a": 1}]
+    with SinkHarness("TableSink", {**settings, "errors.tolerance": "all"}) as sink:
+        for value in given:
+            sink.put({"at": 0, "at_day": value})
+        errors = [str(one.error) for one in sink.errant]
+    assert len(errors) == 2
+    assert all("column at_day is made of the day of at, and the record has a field of that name" in e for e in errors)
+    assert len(read_table(settings)) == 2

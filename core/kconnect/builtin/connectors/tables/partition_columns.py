@@ -131,8 +131,25 @@ def with_partition_columns(
             continue
         made = _formatted(_source_of(batch, column, times), column, len(batch))
         place = batch.schema.get_field_index(column.name)
+        if place >= 0 and _is_another(batch.column(place), made):
+            raise DataError(
+                f"partition.by: the table's column {column.name} is made of the {column.unit} of "
+                f"{column.source or 'the record'}, and the record has a field of that name with another value"
+            )
         batch = batch.append_column(column.name, made) if place < 0 else batch.set_column(place, column.name, made)
     return batch
+
+
+def _is_another(given: pa.Array, made: pa.Array) -> bool:
+    """Whether a field has another value than its column; a record that was read from such a table has the same."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        texts = given.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # lists and structs
+        return bool(given.null_count < len(given))
+    return bool(pc.any(pc.and_(texts.is_valid(), pc.fill_null(pc.not_equal(texts, made), True))).as_py())
 
 
 def _source_of(batch: pa.RecordBatch, column: PartitionColumn, times: pa.Array | int | None) -> Any:
