@@ -38,6 +38,17 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
+class NotedOffset(int):
+    """An offset to commit with a text for its group beside it, and else a number. Source: OffsetAndMetadata."""
+
+    note: str
+
+    def __new__(cls, offset: int, note: str) -> NotedOffset:
+        made = super().__new__(cls, offset)
+        made.note = note
+        return made
+
+
 class Edge(Enum):
     """An end of a partition: its first record, or the one that will be written next."""
 

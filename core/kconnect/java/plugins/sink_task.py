@@ -24,7 +24,7 @@ from kconnect.java.plugins.java_error import JavaHostDiedError, java_error
 from kconnect.java.plugins.plugin_metrics import JavaMetrics
 from kconnect.java.plugins.row_headers import bytes_of_text, read_headers, written_headers
 from kconnect.java.plugins.wire_format import NO_TIME
-from kconnect.model import TopicPartition
+from kconnect.model import NotedOffset, TopicPartition
 
 if TYPE_CHECKING:
     from kconnect.java.plugins.blocks import BlockWriter
@@ -192,7 +192,10 @@ class JavaSinkTask(Hosted, SinkTask):
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         offsets = [[place.topic, place.partition, offset] for place, offset in current_offsets.items()]
         reported = self._call("pre_commit", offsets=offsets)
-        return {TopicPartition(topic, partition): offset for topic, partition, offset in reported}
+        return {
+            TopicPartition(topic, partition): NotedOffset(offset, note) if note else offset
+            for topic, partition, offset, note in reported
+        }
 
     def stop(self) -> None:
         if self._java is not None:

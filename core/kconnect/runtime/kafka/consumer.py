@@ -449,4 +449,7 @@ def _ours(partitions: Sequence[ClientPartition]) -> list[TopicPartition]:
 
 
 def _client_partitions(offsets: Mapping[TopicPartition, int]) -> list[ClientPartition]:
-    return [ClientPartition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
+    return [
+        ClientPartition(tp.topic, tp.partition, offset, metadata=getattr(offset, "note", ""))
+        for tp, offset in offsets.items()
+    ]

@@ -281,7 +281,7 @@ final class SinkCalls implements Session.Served {
         if (found == null) return made;
         found.forEach((place, offset) -> {
             if (offset == null) throw new ConnectException("preCommit() gives null as the offset of " + place);
-            made.add(new Object[] {place.topic(), place.partition(), offset.offset()});
+            made.add(new Object[] {place.topic(), place.partition(), offset.offset(), offset.metadata()});
         });
         return made;
     }

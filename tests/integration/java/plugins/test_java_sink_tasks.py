@@ -141,3 +141,4 @@ def test_a_rewind_is_done_before_the_next_put_whatever_comes_meanwhile(
         "put 35 39",
     ]
     assert bench.kafka.committed[ONE] == 40
+    assert getattr(bench.kafka.committed[ONE], "note", None) == "before 40", "which the task has put beside it"

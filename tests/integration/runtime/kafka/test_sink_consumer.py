@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from typing import Protocol
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ClientPartition
 
 from kconnect.errors import ConnectError
 from kconnect.java.devbroker import DevBroker
-from kconnect.model import TopicPartition
+from kconnect.model import NotedOffset, TopicPartition
 from kconnect.runtime.kafka import RecordConsumer
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
 from kit.memory_consumer import MemoryConsumer, MemoryPartitions
@@ -204,6 +205,20 @@ def test_what_is_committed_is_where_the_next_member_begins_and_its_answer_comes_
     consumer.commit({second: 1}, WITHIN_S)
     consumer.close()
     assert read(group.member(Listener()), 3) == {FIRST: A[1:], SECOND: B[1:]}
+
+
+@pytest.mark.broker
+def test_the_text_beside_an_offset_is_committed_with_it(broker: DevBroker, request: pytest.FixtureRequest) -> None:
+    with ExitStack() as closing:
+        group = KafkaGroup(broker.bootstrap, topic_for(request), closing)
+        consumer = group.member(Listener())
+        read(consumer, 5)
+        places = {place(group.topic, FIRST): NotedOffset(1, "half"), place(group.topic, SECOND): 1}
+        consumer.commit(places, WITHIN_S)
+        reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group.topic})
+        closing.callback(reader.close)
+        found = reader.committed([ClientPartition(group.topic, number) for number in RECORDS], timeout=WITHIN_S)
+    assert [(one.offset, one.metadata or "") for one in found] == [(1, "half"), (1, "")]
 
 
 def test_what_is_closed_gives_its_partitions_up_once_and_may_commit_them_then(group: Group) -> None:

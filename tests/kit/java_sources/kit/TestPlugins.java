@@ -444,6 +444,7 @@ public class TestPlugins {
         @Override
         public Map<TopicPartition, OffsetAndMetadata> preCommit(Map<TopicPartition, OffsetAndMetadata> offsets) {
             offsets.values().forEach(offset -> say("commit " + offset.offset()));
+            offsets.replaceAll((place, offset) -> new OffsetAndMetadata(offset.offset(), "before " + offset.offset()));
             return offsets;
         }
 
