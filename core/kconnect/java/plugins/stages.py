@@ -224,7 +224,7 @@ class JavaConverter(_BytesStage, Converter):
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
     ) -> bytes | None:
-        with _as_row(headers) as rows:
+        with _as_row(headers if self.takes_kafka_headers else None) as rows:  # else they are the record's, of any type
             found: bytes | None = self._to_bytes(topic, Column.of_values(schema, [value]), 1, rows=rows)[0].as_py()
         return found
 

@@ -130,6 +130,19 @@ def test_batches_come_back_from_java_as_they_were(registry: PluginRegistry) -> N
             )
 
 
+def test_a_converter_of_java_that_looks_at_no_headers_takes_records_with_headers_of_any_type(
+    registry: PluginRegistry,
+) -> None:
+    java = registry.converter(f"java:{_JSON}")()
+    java.configure({"schemas.enable": "false"}, False)
+    headers = ConnectHeaders()
+    for value in (5, "text", [1], None):
+        headers.add("h", value)
+    assert java.from_connect_data("t", Schema.STRING_SCHEMA, "x", headers) == b'"x"'
+    assert [header.value for header in headers] == [5, "text", [1], None]
+    java.close()
+
+
 def test_javas_converter_writes_and_reads_what_ours_does(registry: PluginRegistry) -> None:
     java, ours = registry.converter(f"java:{_JSON}")(), registry.converter(_JSON)()
     for converter in (java, ours):
