@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -112,7 +111,7 @@ class _InsertField(Part, Transformation):
         updated = self._schemas.changed(struct.schema)
         values = self._values(record, {TOPIC_FIELD})
         if values.get(TIMESTAMP_FIELD) is not None:
-            values[TIMESTAMP_FIELD] = EPOCH + datetime.timedelta(milliseconds=values[TIMESTAMP_FIELD])
+            values[TIMESTAMP_FIELD] = Timestamp.to_logical(Timestamp.SCHEMA, values[TIMESTAMP_FIELD])
         return self._replace(record, updated, self._insertion.struct(struct, updated, values))
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any:  # Any: mypy takes NotImplemented for it
@@ -186,9 +185,6 @@ class InsertFieldValue(_InsertField):
     """`org.apache.kafka.connect.transforms.InsertField$Value`."""
 
     PART: ClassVar[str] = "value"
-
-
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def _constant(value: Any, kind: pa.DataType, length: int) -> pa.Array:
