@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from kconnect.errors import ConnectError, DataError, RetriableError, TimedOutError, UnreachableError
+from kconnect.errors import ConnectError, DataError, NotAllowedError, RetriableError, TimedOutError, UnreachableError
 from kconnect.runtime.kafka import Delivery, KafkaBatch, KafkaRecord, RecordProducer, RefusedRecord
 from kconnect.runtime.kafka.clients import ClientLog, kafka_errors
 from kconnect.runtime.kafka.delivery import DeliveryFailure, EndedUnits
@@ -75,7 +75,7 @@ def test_a_broker_that_gives_no_id_yet_is_no_warning_and_is_known_to_who_waits(
         (KafkaError._ALL_BROKERS_DOWN, UnreachableError),
         (KafkaError._TIMED_OUT, TimedOutError),
         (KafkaError.MSG_SIZE_TOO_LARGE, ConnectError),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConnectError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, NotAllowedError),
     ],
 )
 def test_errors_of_the_client_become_ours_led_by_what_was_done(code: int, kind: type[ConnectError]) -> None:
