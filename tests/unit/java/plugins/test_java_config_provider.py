@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kconnect.java.plugins.catalogue import JavaConfigProvider
+from kit.waiting import stand_still
 
 
 class Wire:
@@ -18,7 +18,7 @@ class Wire:
 
     def call(self, method: str, **arguments: Any) -> Any:
         assert self._in_use.acquire(blocking=False), "two ask at once"
-        time.sleep(0.001)
+        stand_still(0.001)
         self._in_use.release()
         return {"data": {key: f"{key} of {arguments['path']}" for key in arguments.get("keys", ())}, "ttl": None}
 
