@@ -15,6 +15,7 @@ from typing import Final
 from kconnect.errors import ConfigError
 from kconnect.files.folders import cache_folder
 from kconnect.java.door import DOOR
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.worker_config import KConnectSettings, worker_value
 from kconnect.spark.shipping import LIBRARY
 from kconnect.spark.waiting_daemon import MODULE
@@ -157,7 +158,7 @@ def too_few_files() -> str | None:
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY or most >= _FEWEST_FILES:
         return None
-    return f"only {most} files may be open at once, and Spark's JVM needs {_FEWEST_FILES}"
+    return f"only {pluralize(most, 'file')} may be open at once, and Spark's JVM needs {_FEWEST_FILES}"
 
 
 MORE_FILES: Final = "Raise the limit: ulimit -n 65536, LimitNOFILE= of systemd, or --ulimit nofile= of the container."

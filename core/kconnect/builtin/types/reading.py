@@ -40,6 +40,8 @@ def reader_of(kind: ColumnType, schema: Schema, given: Schema | None = None) -> 
         # a FLOAT32 has the digits that tell it from others of its size: 5.7, and as a double 5.699999809265137
         single = single_precision if kind.name in ("double", "float") else _digits_of_single
         return lambda value: of_number(single(value))
+    if given is not None and given.type in _INTEGERS and given.name is None and kind.name == "boolean":
+        return _bit_reader(kind)
     match kind.name:
         case "struct":
             return _struct_reader(kind, schema, given)
@@ -248,6 +250,18 @@ def _boolean_reader(kind: ColumnType) -> Read:
 
 
 _BOOLEANS: Final = {"true": True, "false": False}
+_INTEGERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
+
+
+def _bit_reader(kind: ColumnType) -> Read:
+    """Reads what databases without booleans have in their place, such as MySQL."""
+
+    def read(value: Any) -> bool:
+        if value not in (0, 1):
+            raise misfit(value, kind)
+        return bool(value)
+
+    return read
 
 
 def _text_reader(kind: ColumnType) -> Read:

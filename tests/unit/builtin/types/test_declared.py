@@ -319,6 +319,19 @@ def test_a_tombstone_of_a_source_has_no_schema_so_that_its_bytes_are_null():
     assert step.apply_batch(batch) is NotImplemented
 
 
+def test_whole_numbers_of_a_schema_are_booleans_where_they_are_0_and_1_as_mysql_has_them():
+    step = with_schema(schema="flag boolean")
+    given = SchemaBuilder.struct().field("flag", SchemaBuilder.int8().optional().build()).build()
+    records = [sink_record(Struct(given, {"flag": value}), given) for value in (1, 0, None)]
+    assert [step.apply(record).value.get("flag") for record in records] == [True, False, None]
+    batch = RecordBatch.from_records(records)
+    made = step.apply_batch(batch)
+    assert [record.value.get("flag") for record in made.to_records()] == [True, False, None]
+    for value, schema in ((Struct(given, {"flag": 2}), given), ({"flag": 1}, None)):
+        with pytest.raises(DataError, match=r"Field flag does not fit its column of type boolean: it is [12]$"):
+            step.apply(sink_record(value, schema))
+
+
 def test_topics_have_schemas_of_their_own():
     step = with_schema(schema__orders="id bigint", schema__items="n int")
     assert step.apply(sink_record({"id": 1}, topic="orders")).value.get("id") == 1
