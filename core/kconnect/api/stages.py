@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=ConnectRecord)
 
 
+class PartlyAppliedError(Exception):
+    """Raised by `apply_batch`: rows before `row` became `done`, `row` itself failed, those behind it were not looked at.
+
+    For a transformation that keeps in mind what it was given: a second call for the same rows would drop all of them in
+    a filter of duplicates. `error`: what failed. Nothing like it is in Java, whose transformations take one record.
+    """
+
+    def __init__(self, done: Sequence[ConnectRecord], row: int, error: Exception) -> None:
+        super().__init__(str(error))
+        self.done, self.row, self.error = done, row, error
+
+
 class Transformation(ABC):
     """Changes or drops records between connector and converter: one step of a connector's `transforms` chain.
 
@@ -59,13 +71,14 @@ class Transformation(ABC):
         after = self.apply(record)
         return () if after is None else (after,)
 
-    def apply_batch(self, batch: RecordBatch) -> RecordBatch | NotImplementedType | None:
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | list[ConnectRecord] | NotImplementedType | None:
         """The columnar form of `apply`: a changed batch, the same batch, None to drop it; or NotImplemented.
 
         Called instead of apply, on whole batches, if `supports_batches` is True. Must give the same records as apply.
         On NotImplemented this batch goes through apply. So does a batch for which it raises, so that the error is
-        attributed to the right record: a second call for the same rows must be harmless. May return fewer rows, but in
-        order; with `makes_several` also more. Must not block.
+        attributed to the right record: a second call for the same rows must be harmless, unless PartlyAppliedError says
+        what became of those before it. May return fewer rows, but in order; with `makes_several` also more; and a list
+        of the records where these are no batch any more. Must not block.
         """
         return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
 

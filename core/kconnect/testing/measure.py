@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Any, Final
@@ -26,7 +26,7 @@ from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.polled import checked_poll, polled_by
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkConversion
-from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import SomeRows, TransformChain, TransformStep
 from kconnect.testing.connector_run import ConnectorRun, TaskStages
 from kconnect.testing.measured import BETWEEN, Measured, StageCost
 from kconnect.testing.sink_harness import SinkHarness
@@ -360,6 +360,15 @@ class _MeasuredStep(TransformStep):
         own = (step.transformation, step.predicate, step.negate, step.place, step.predicate_place)
         return cls(*own, meter, cost, meter.timed(cost, step.apply), meter.timed(cost, step.expand))
 
+    def without_predicate(self) -> TransformStep:
+        plain, timed = TransformStep(self.transformation, place=self.place), self.meter.timed
+        return replace(
+            self,
+            predicate=None,
+            measured_apply=timed(self.cost, plain.apply),
+            measured_expand=timed(self.cost, plain.expand),
+        )
+
     def expand(self, record: ConnectRecord) -> Sequence[ConnectRecord]:
         made: Sequence[ConnectRecord] = self.measured_expand(record)
         return made
@@ -376,7 +385,7 @@ class _MeasuredStep(TransformStep):
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
         made = self.meter.whole(self.cost, lambda: TransformStep.apply_batch(self, batch))
-        if made is not NotImplemented:
+        if made is not NotImplemented and not isinstance(made, SomeRows):
             self.cost.by_columns += len(batch)
         return made
 

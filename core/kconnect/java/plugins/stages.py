@@ -25,6 +25,7 @@ from kconnect.api import (
     Transformation,
 )
 from kconnect.api.config_parse import ConfigType, Password, convert_to_string
+from kconnect.api.stages import PartlyAppliedError
 from kconnect.java.plugins.blocks import BlockReader, BlockWriter
 from kconnect.java.plugins.connection import JavaConnection
 from kconnect.java.plugins.descriptions import settings_of, version_of
@@ -125,16 +126,21 @@ class JavaTransformation(_JavaStage, Transformation):
         return _like(record, run, made_key, made_value, time, headers)
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
+        """Gives a list of records where they are no batch any more: Java may keep in mind what it was given.
+
+        Errors: PartlyAppliedError with what was made before a record that failed.
+        """
         key, value = Column.of_batch(batch.key_schema, batch.key), Column.of_batch(batch.value_schema, batch.value)
         block, head = self._apply(batch, key, value)
-        self._raise(head)
+        runs = [Run(block, one) for one in head["runs"]]
+        if (failure := head.get("failure")) is not None:
+            done = _records(batch, head["rows"], runs)
+            raise PartlyAppliedError(done, failure["row"], java_error(failure["error"], self.folder))
         if not head["rows"]:
             return None
-        if len(head["runs"]) != 1:
-            return NotImplemented  # schemas or topics differ now
-        run = Run(block, head["runs"][0])
-        if not run.is_columnar:
-            return NotImplemented
+        run = runs[0]
+        if len(runs) > 1 or not run.is_columnar:
+            return _records(batch, head["rows"], runs)
         kept = batch if len(head["rows"]) == len(batch) else batch.filter(_mask(head["rows"], len(batch)))
         return kept.with_(
             topic=run.topic,
@@ -257,6 +263,13 @@ class JavaHeaderConverter(_BytesStage, HeaderConverter):
 
     def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
         return self._one_from_bytes(topic, value, header_key)
+
+
+def _records(batch: RecordBatch, rows: Sequence[int], runs: Sequence[Run]) -> list[ConnectRecord]:
+    """What these rows have become."""
+    given = batch.with_(key=None, key_schema=None, value=None, value_schema=None).to_records()
+    made = [(run, parts) for run in runs for parts in run.records()]
+    return [_like(given[row], run, *parts) for row, (run, parts) in zip(rows, made, strict=True)]
 
 
 def _like(record: ConnectRecord, run: Run, key: Any, value: Any, time: int | None, headers: Headers | None) -> Any:

@@ -8,11 +8,12 @@ A failing batch is replayed record by record from the step that failed, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kconnect.api import ConnectRecord, Predicate, RecordBatch, Transformation
+from kconnect.api.stages import PartlyAppliedError
 from kconnect.errors import ConnectError, DataError
 from kconnect.logs.traces import sentence
 from kconnect.logs.wording import pluralize
@@ -104,6 +105,13 @@ class RaiseAlways:
 
 
 @dataclass(frozen=True, slots=True)
+class SomeRows:
+    """The rows of a batch that a step is for, as its predicate said: it is not asked again."""
+
+    chosen: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TransformStep:
     """A transformation and its predicate. Source: TransformationStage."""
 
@@ -113,6 +121,10 @@ class TransformStep:
     place: str = ""
     """The settings that name it: transforms.X."""
     predicate_place: str = ""
+
+    def without_predicate(self) -> TransformStep:
+        """The step for records of which the predicate was asked."""
+        return replace(self, predicate=None)
 
     def named(self, error: BaseException) -> str:
         """The settings that name what raised an error of this step: the transformation, or its predicate."""
@@ -170,7 +182,10 @@ class TransformStep:
         return [after for one, is_in in pairs for after in (next(made) if is_in else (one,))]
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
-        """The batch after this step, None when nothing remains, NotImplemented when the step needs records."""
+        """The batch after this step, None when nothing remains, NotImplemented when the step needs records.
+
+        Gives `SomeRows` where the step is for some of the records, a list of records where they are no batch any more.
+        """
         selected: Any = True  # bool | pa.BooleanArray | NotImplemented
         if self.predicate is not None:
             selected = self.predicate.test_batch(batch)
@@ -185,7 +200,8 @@ class TransformStep:
             import pyarrow.compute as pc
 
             return batch.filter(selected if self.negate else pc.invert(selected))
-        return NotImplemented  # some rows are selected: their schema may come out different, so they part ways
+        # Their schema may come out different, so they part ways with the others
+        return SomeRows(tuple(chosen != self.negate for chosen in selected.to_pylist()))
 
     def close(self) -> None:
         self.transformation.close()
@@ -270,12 +286,17 @@ class TransformChain:
             step = self._steps[index]
             try:
                 after = step.apply_batch(batch)
+            except PartlyAppliedError as part:
+                self._by_records(f"{step.place}: {part}")
+                after = self._resumed(batch, index, part)
             except Exception as error:
                 self._by_records(f"{step.place}: {error}")
                 after = NotImplemented  # replayed below: the same error comes again, with the record that caused it
-            if after is NotImplemented:
+            if after is NotImplemented or isinstance(after, SomeRows):
                 self._by_records(step.why_by_records)
-                return self._detour(self._records_of(batch, index), index)
+                return self._detour(batch, index, after.chosen if isinstance(after, SomeRows) else None)
+            if isinstance(after, list):
+                return self._go_on(after, index + 1)
             if after is not None and not isinstance(after, RecordBatch):
                 raise _no_answer(step.transformation, "apply_batch", after, "a RecordBatch, None or NotImplemented")
             if after is None or (len(batch) and not len(after)):
@@ -283,11 +304,41 @@ class TransformChain:
             batch = after
         return batch
 
-    def _records_of(self, batch: RecordBatch, index: int) -> list[ConnectRecord]:
-        """The records for the step of this index, without those that cannot be made and are tolerated."""
+    def _resumed(self, batch: RecordBatch, index: int, part: PartlyAppliedError) -> list[ConnectRecord]:
+        """What a step makes of a batch in which records fail: none of the others is given to it twice."""
+        step, made = self._steps[index].without_predicate(), list[ConnectRecord]()
+        for _ in range(_MOST_PARTS):
+            made += part.done
+            (failed,) = batch.slice(part.row, 1).to_records()
+            failure = StageError(
+                Stage.TRANSFORMATION, type(step.transformation), failed, part.error, step.named(part.error)
+            )
+            failure.steps_done = index
+            try:
+                outcome = self._policy.on_failure(failure, lambda failed=failed: step.apply(failed))  # type: ignore[misc]
+            except StageError as raised:
+                raised.done = self._run_records(made, self._steps[index + 1 :], index + 1)
+                raise
+            made += () if outcome is DROPPED or outcome is None else (outcome,)
+            batch = batch.slice(part.row + 1)
+            try:
+                after = step.apply_batch(batch) if len(batch) else None
+            except PartlyAppliedError as again:
+                part = again
+                continue
+            return made + (after.to_records() if isinstance(after, RecordBatch) else after or [])
+        made += part.done
+        try:
+            return made + self._one_by_one(batch.slice(part.row).to_records(), [step], index)
+        except StageError as raised:
+            raised.done = self._run_records([*made, *raised.done], self._steps[index + 1 :], index + 1)
+            raise
+
+    def _records_of(self, batch: RecordBatch, index: int) -> tuple[list[ConnectRecord], list[int]]:
+        """The records for the step of this index, without those that cannot be made and are tolerated; their rows."""
         records, misfits = rows_of(batch)
         if not misfits:
-            return records
+            return records, [*range(len(records))]
         step, made = self._steps[index], list[ConnectRecord]()
         for row, record in enumerate(records):
             if row not in misfits:
@@ -301,24 +352,49 @@ class TransformChain:
             except StageError as raised:
                 raised.done = self._run_records(made, self._steps[index:], index)
                 raise
-        return made
+        return made, [row for row in range(len(records)) if row not in misfits]
 
-    def _detour(self, records: Sequence[ConnectRecord], index: int) -> RecordBatch | list[ConnectRecord] | None:
-        """Run one step by records; continue in columns if a later step can, else by records to the end."""
+    def _detour(
+        self, batch: RecordBatch, index: int, chosen: Sequence[bool] | None
+    ) -> RecordBatch | list[ConnectRecord] | None:
+        """Run one step by records; continue in columns if a later step can, else by records to the end.
+
+        `chosen`: the rows that it is for, as its predicate said; None if that was not asked.
+        """
+        records, rows = self._records_of(batch, index)
         later = self._steps[index + 1 :]
-        if not any(step.is_columnar for step in later):
+        if chosen is None and not any(step.is_columnar for step in later):
             return self._run_records(records, self._steps[index:], index) or None
         try:
-            after = self._run_records(records, self._steps[index : index + 1], index)
+            if chosen is None:
+                after = self._run_records(records, self._steps[index : index + 1], index)
+            else:
+                after = self._run_chosen(records, [chosen[row] for row in rows], index)
         except StageError as failure:
             failure.done = self._run_records(failure.done, later, index + 1)
             raise
-        if not after:
-            return None
-        batch = RecordBatch.from_records(after)
+        return self._go_on(after, index + 1)
+
+    def _run_chosen(self, records: Sequence[ConnectRecord], chosen: Sequence[bool], index: int) -> list[ConnectRecord]:
+        """The records after the step of this index, which is for those that are chosen."""
+        step, done = self._steps[index].without_predicate(), list[ConnectRecord]()
+        try:
+            for record, is_in in zip(records, chosen, strict=True):
+                done += self._one_by_one([record], [step], index) if is_in else (record,)
+        except StageError as failure:
+            failure.done = done
+            raise
+        return done
+
+    def _go_on(self, records: list[ConnectRecord], index: int) -> RecordBatch | list[ConnectRecord] | None:
+        """The records after the steps from this index on: in columns if one of them can."""
+        later = self._steps[index:]
+        if not records or not later:
+            return records or None
+        batch = RecordBatch.from_records(records) if any(step.is_columnar for step in later) else None
         if batch is None:  # topics or schemas differ now
-            return self._run_records(after, later, index + 1) or None
-        return self._run(batch, index + 1)
+            return self._run_records(records, later, index) or None
+        return self._run(batch, index)
 
     def _run_records(
         self, records: Sequence[ConnectRecord], steps: Sequence[TransformStep], steps_done: int = 0
@@ -395,6 +471,8 @@ class TransformChain:
         return current
 
 
+# In a batch of which nearly all fail, each part would send the rest of it again
+_MOST_PARTS = 16
 # Fewer are faster one by one: to set up a table takes 2 ms, a record alone 0.7
 _FEWEST_IN_LISTS = 8
 

@@ -45,6 +45,7 @@ from kconnect.runtime.herder.decisions.failures import failure_of
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.fetched import FetchedBatch
+from kconnect.runtime.pipeline.stages import DROPPED, StageError, TransformChain, TransformStep
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.messages import TaskReport, encode
 from kit.java_answers import without_order, written_value
@@ -344,6 +345,37 @@ def test_a_value_that_javas_transformation_leaves_of_another_schema_is_its_recor
     with pytest.raises(ConnectError, match="Invalid type for INT32: class java"):
         step.apply(bad)
     step.close()
+
+
+def test_a_step_of_java_that_keeps_in_mind_what_it_was_given_has_each_record_once(registry: PluginRegistry) -> None:
+    """Of a batch that has several topics then, or records that fail, a filter of duplicates dropped all others."""
+
+    class Tolerant:
+        def on_failure(self, failure: StageError, retry: Any) -> Any:
+            failed.append(failure.record.value)
+            return DROPPED
+
+    failed: list[Any] = []
+    with transformation(registry, "TestPlugins$Once") as once:
+        chain = TransformChain([TransformStep(once)], Tolerant())
+        found = []
+        for texts in (["a1", "b1", "a1", "a2"], ["b1", "!x", "c1", "!y", "a2", "c2#"], ["d1", "d2"], ["d2"]):
+            offsets = pa.array(range(len(texts)))
+            column = pa.array(texts)
+            batch = RecordBatch(
+                "t", value=column, value_schema=Schema.OPTIONAL_STRING_SCHEMA, kafka_partition=1, kafka_offsets=offsets
+            )
+            after = chain.apply_batch(batch)
+            found.append(after.to_records() if isinstance(after, RecordBatch) else after or [])
+    assert [
+        [(one.topic, one.value, one.original_kafka_offset, one.original_topic) for one in ones] for ones in found
+    ] == [
+        [("a", "a1", 0, "t"), ("b", "b1", 1, "t"), ("a", "a2", 3, "t")],
+        [("c", "c1", 2, "t"), ("c", None, 5, "t")],
+        [("d", "d1", 0, "t"), ("d", "d2", 1, "t")],
+        [],
+    ]
+    assert failed == ["!x", "!y"]
 
 
 def test_halves_of_surrogate_pairs_and_numbers_of_any_size_cross_to_java_and_back(registry: PluginRegistry) -> None:

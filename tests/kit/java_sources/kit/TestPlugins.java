@@ -68,6 +68,20 @@ public class TestPlugins {
         public void configure(Map<String, ?> configs) {}
     }
 
+    /** Drops texts that it has seen, fails at those that begin with !, and sends the others to the topic of their first letter. */
+    public static class Once<R extends ConnectRecord<R>> extends Identity<R> {
+        private final java.util.Set<Object> seen = new java.util.HashSet<>();
+
+        @Override
+        public R apply(R record) {
+            String text = (String) record.value();
+            if (text.startsWith("!")) throw new IllegalArgumentException(text);
+            if (!seen.add(text)) return null;
+            return record.newRecord(text.substring(0, 1), record.kafkaPartition(), record.keySchema(), record.key(),
+                    record.valueSchema(), text.endsWith("#") ? null : text, record.timestamp());
+        }
+    }
+
     /** True for texts that end with its setting `end`. It wants to be asked with the loader of its own classes. */
     public static class Ends<R extends ConnectRecord<R>> implements Predicate<R> {
         private String end;

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from kconnect.api import ConfigDef, ConnectRecord, DataError, Predicate, RecordBatch, Schema, Transformation
+from kconnect.api.stages import PartlyAppliedError
 from kconnect.builtin.predicates import TopicNameMatches
 from kconnect.builtin.transforms.hoist_field import HoistFieldValue
 from kconnect.builtin.transforms.regex_router import RegexRouter
@@ -289,3 +290,103 @@ def test_a_step_that_gives_no_list_of_records_is_reported_so() -> None:
 
     with pytest.raises(StageError, match=r"Wrong.expand\(\) returned a SourceRecord; it must return a list of records"):
         TransformChain([TransformStep(Wrong())]).apply_records(batch_of("a").to_records())
+
+
+# --- steps that keep in mind what they were given, as Java's may ---
+
+
+class Once(Upper):
+    """Drops what it has seen before, and fails at values that begin with `!`; in batches as Java's steps do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def apply(self, record: Any) -> Any:
+        is_known = record.value in self.seen
+        self.seen.append(record.value)
+        if record.value.startswith("!"):
+            raise DataError(record.value)
+        return None if is_known else record.new_record(topic=record.value[0])
+
+    def apply_batch(self, batch: RecordBatch) -> Any:
+        self.batches += 1
+        done = []
+        for row, record in enumerate(batch.to_records()):
+            try:
+                after = self.apply(record)
+            except DataError as error:
+                raise PartlyAppliedError(done, row, error) from error
+            done += [] if after is None else [after]
+        return done
+
+
+@pytest.mark.parametrize("later", [[], [Upper()], [Upper(columnar=False)]], ids=["last", "columns", "records"])
+def test_no_record_is_given_twice_to_a_step_whose_records_are_no_batch_any_more(later: list[Upper]) -> None:
+    once = Once()
+    chain = TransformChain([TransformStep(step) for step in (once, *later)])
+    made = []
+    for values in ("aba", "bc"):
+        after = chain.apply_batch(batch_of(*values))
+        made += after.to_records() if isinstance(after, RecordBatch) else after or []
+    assert [record.value.lower() for record in made] == ["a", "b", "c"]
+    assert [record.topic for record in made] == ["a", "b", "c"]
+    assert once.seen == ["a", "b", "a", "b", "c"]
+
+
+@pytest.mark.parametrize("failing", [1, 40])
+def test_no_record_is_given_twice_to_a_step_beside_records_that_fail_in_it(failing: int) -> None:
+    once, tolerant = Once(), Tolerant()
+    values = ["a", "b", *(f"!{n}" for n in range(failing)), "c", "b", "d"]
+    made = TransformChain([TransformStep(once), TransformStep(Upper())], tolerant).apply_batch(batch_of(*values))
+    assert values_of(made) == ["A", "B", "C", "D"]
+    assert [failure.record.value for failure in tolerant.failures] == values[2:-3]
+    assert [one for one in once.seen if not one.startswith("!")] == ["a", "b", "c", "b", "d"]
+
+
+def test_what_was_made_before_a_record_that_fails_the_task_goes_on() -> None:
+    once = Once()
+    with pytest.raises(StageError) as caught:
+        TransformChain([TransformStep(once), TransformStep(Upper())]).apply_batch(batch_of("a", "b", "!", "c"))
+    assert caught.value.record.value == "!"
+    assert [record.value for record in caught.value.done] == ["A", "B"]
+    assert once.seen == ["a", "b", "!"]
+
+
+class Second(EachOther):
+    """True for each second record that it is asked of."""
+
+    def __init__(self) -> None:
+        super().__init__(set())
+        self.asked = 0
+
+    def test(self, record: ConnectRecord) -> bool:
+        self.asked += 1
+        return self.asked % 2 == 0
+
+    def test_batch(self, batch: RecordBatch) -> Any:
+        return pa.array([self.test(record) for record in batch.to_records()])
+
+
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize("later", [[], [Upper()]], ids=["last", "columns"])
+def test_a_predicate_is_asked_once_of_each_record(negate: bool, later: list[Upper]) -> None:
+    predicate = Second()
+    steps = [TransformStep(Upper(), predicate, negate), *(TransformStep(HoistFieldValue()) for _ in later)]
+    for step in steps[1:]:
+        step.transformation.configure({"field": "f"})
+    chain = TransformChain(steps)
+    found = []
+    for values in ("abc", "def"):
+        found += values_of(chain.apply_batch(batch_of(*values)))
+    texts = [one.get("f") if later else one for one in found]
+    assert "".join(texts) == ("AbCdEf" if negate else "aBcDeF")
+    assert predicate.asked == 6
+
+
+def test_a_record_that_fails_among_the_chosen_ones_is_named_and_what_came_before_it_goes_on() -> None:
+    steps = [TransformStep(Upper(fails_at="b"), EachOther({"a", "b"})), TransformStep(Upper())]
+    with pytest.raises(StageError) as caught:
+        TransformChain(steps).apply_batch(batch_of("a", "x", "b", "c"))
+    assert caught.value.record.value == "b"
+    assert [record.value for record in caught.value.done] == ["A", "X"]
