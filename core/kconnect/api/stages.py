@@ -22,7 +22,7 @@ R = TypeVar("R", bound=ConnectRecord)
 
 
 class PartlyAppliedError(Exception):
-    """Raised by `apply_batch`: rows before `row` became `done`, `row` itself failed, those behind it were not looked at.
+    """Raised by `apply_batch`: rows before `row` became `done`, `row` itself failed, the rest was not looked at.
 
     For a transformation that keeps in mind what it was given: a second call for the same rows would drop all of them in
     a filter of duplicates. `error`: what failed. Nothing like it is in Java, whose transformations take one record.
