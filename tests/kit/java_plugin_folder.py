@@ -16,6 +16,7 @@ _SERVICES = {
         "kit.TestPlugins$Identity",
         "kit.TestPlugins$Misbehaves",
         "kit.TestPlugins$Counted",
+        "kit.TestPlugins$Once",
         "kit.Beans",
         "kit.Guarded",
     ),

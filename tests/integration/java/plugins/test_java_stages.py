@@ -456,7 +456,7 @@ def test_lists_name_javas_plugins_with_version_and_place(registry: PluginRegistr
     found = {info.class_name: info for info in registry.describe() if info.class_name.startswith("kit.TestP")}
     numbers = found["kit.TestPlugins$Numbers"]
     assert (numbers.type, numbers.version, numbers.location) == ("source", "1.2.3", str(plugin_path / "kit"))
-    names = "Numbers", "Ends", "Reported", "Shapes", "Obeying", "Identity", "Misbehaves", "Counted"
+    names = "Numbers", "Ends", "Reported", "Shapes", "Obeying", "Identity", "Misbehaves", "Counted", "Once"
     assert set(found) == {f"kit.TestPlugins${name}" for name in names}
 
 
