@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -194,13 +193,16 @@ def json_text(value: Any) -> str:
     except (orjson.JSONEncodeError, RecursionError):  # beyond 64 bits, lone surrogates, deep nests, no data of JSON
         return _dumped(_plain_data(value))
     # NaN is null to orjson, and it writes exponents in its own way, of other numbers
-    if (b"null" in raw or _MAY_DIFFER.search(raw)) and not is_plain(value):
+    digits = raw.translate(_ALL_DIGITS_ZERO)
+    may_differ = b"null" in raw or b"0.0000" in raw or b"0e" in digits or _SEVENTEEN in digits
+    if may_differ and not is_plain(value):
         return _dumped(_plain_data(value))
     return raw.decode()
 
 
 _PLAIN_ALONE = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
-_MAY_DIFFER = re.compile(rb"\de|0\.0000|\d{17}\.")
+_ALL_DIGITS_ZERO = bytes.maketrans(b"123456789", b"000000000")  # by pattern: 2.8 us of 100 bytes, not 0.3
+_SEVENTEEN = b"0" * 17 + b"."
 
 
 def _plain_data(value: Any) -> Any:
