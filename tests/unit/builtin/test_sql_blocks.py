@@ -231,6 +231,10 @@ def test_neighbours_of_one_topic_and_kind_are_a_block_and_tombstones_deletes() -
     ]
     assert blocks_of_records(keyed, records[7:10] * 3) is None  # hardly two neighbours are alike
     assert blocks_of_records(RowMaker("${topic}", "record_key", ["id"], (), deletes=False), records) is None
+    value, offsets = pa.array([{"x": 1}, {"x": 2}, None] * 4, pa.struct({"x": pa.int64()})), pa.array(range(12))
+    batch = RecordBatch("a", value=value, key=pa.array(range(12)), kafka_partition=0, kafka_offsets=offsets)
+    assert blocks_of_batch(keyed, batch) is None
+    assert [len(one) for one in blocks_of_batch(keyed, batch.take(pa.array([0, 1, 3, 4, 6, 7, 2, 5]))) or []] == [6, 2]
 
 
 def test_a_row_without_a_key_or_without_columns_is_left_to_its_own_error() -> None:

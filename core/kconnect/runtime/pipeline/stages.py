@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kconnect.api import ConnectRecord, Predicate, RecordBatch, Transformation
@@ -309,13 +310,13 @@ class TransformChain:
         step, made = self._steps[index].without_predicate(), list[ConnectRecord]()
         for _ in range(_MOST_PARTS):
             made += part.done
-            (failed,) = batch.slice(part.row, 1).to_records()
+            (failed,), misfits = rows_of(batch.slice(part.row, 1))
             failure = StageError(
                 Stage.TRANSFORMATION, type(step.transformation), failed, part.error, step.named(part.error)
             )
             failure.steps_done = index
             try:
-                outcome = self._policy.on_failure(failure, lambda failed=failed: step.apply(failed))  # type: ignore[misc]
+                outcome = self._policy.on_failure(failure, partial(_again, step, failed, misfits.get(0)))
             except StageError as raised:
                 raised.done = self._run_records(made, self._steps[index + 1 :], index + 1)
                 raise
@@ -327,11 +328,20 @@ class TransformChain:
                 part = again
                 continue
             return made + (after.to_records() if isinstance(after, RecordBatch) else after or [])
-        made += part.done
+        return self._resumed_by_records([*made, *part.done], batch.slice(part.row), index)
+
+    def _resumed_by_records(self, made: list[ConnectRecord], rest: RecordBatch, index: int) -> list[ConnectRecord]:
+        """What a step makes of the rest, record by record, behind what it has made."""
+        step, later = self._steps[index].without_predicate(), self._steps[index + 1 :]
         try:
-            return made + self._one_by_one(batch.slice(part.row).to_records(), [step], index)
+            records, _ = self._records_of(rest, index)
         except StageError as raised:
-            raised.done = self._run_records([*made, *raised.done], self._steps[index + 1 :], index + 1)
+            raised.done = [*self._run_records(made, later, index + 1), *raised.done]
+            raise
+        try:
+            return made + self._one_by_one(records, [step], index)
+        except StageError as raised:
+            raised.done = self._run_records([*made, *raised.done], later, index + 1)
             raise
 
     def _records_of(self, batch: RecordBatch, index: int) -> tuple[list[ConnectRecord], list[int]]:
@@ -469,6 +479,13 @@ class TransformChain:
             if current is None:
                 return None
         return current
+
+
+def _again(step: TransformStep, record: ConnectRecord, misfit: Exception | None) -> ConnectRecord | None:
+    """Another attempt; a record that cannot be made stands for its text alone, which no step may have."""
+    if misfit is not None:
+        raise misfit
+    return step.apply(record)
 
 
 # In a batch of which nearly all fail, each part would send the rest of it again

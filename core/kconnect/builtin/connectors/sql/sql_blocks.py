@@ -58,26 +58,31 @@ def blocks_of_batch(maker: RowMaker, batch: RecordBatch) -> list[Block] | None:
     if value is not None and not value.null_count:
         return _all_of([_block_of_batch(maker, batch)] if len(batch) else [])
     is_there = [False] * len(batch) if value is None else value.is_valid().to_pylist()
+    runs = [(has_value, len(list(run))) for has_value, run in groupby(is_there)]
+    if not maker.deletes or _are_scattered(len(runs), len(batch)):
+        return None
     found, start = [], 0
-    for has_value, run in groupby(is_there):
-        part = batch.slice(start, len(list(run)))
-        start += len(part)
+    for has_value, count in runs:
+        part = batch.slice(start, count)
+        start += count
         found.append(_block_of_batch(maker, part) if has_value else _deletes(maker, part.topic, _keys_of(maker, part)))
-        if found[-1] is None:
-            return None
     return _all_of(found)
 
 
 def blocks_of_records(maker: RowMaker, records: Sequence[SinkRecord]) -> list[Block] | None:
     """The same of records: neighbours of one topic and schema are a block."""
     runs = [list(run) for _, run in groupby(records, _kin)]
-    if len(runs) > 1 and len(runs) > len(records) // _FEWEST:
+    if _are_scattered(len(runs), len(records)):
         return None
     return _all_of(_block_of_records(maker, run) for run in runs)
 
 
 # Blocks of fewer rows than these, on the average, cost more than the rows
 _FEWEST = 4
+
+
+def _are_scattered(runs: int, rows: int) -> bool:
+    return runs > 1 and runs > rows // _FEWEST
 
 
 def _kin(record: SinkRecord) -> tuple[str, bool, int, int]:

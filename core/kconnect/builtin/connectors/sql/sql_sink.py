@@ -157,7 +157,8 @@ class SqlSinkTask(SinkTask):
         for _, message in _problems(config, props):
             raise ConfigError(message)
         database = sink_database(config, props)
-        self._driver, self._dialect = database.driver, database.dialect
+        self._dialect = database.dialect
+        self._of_database = (database.driver.Error, OSError, DataError, *OF_PYTHON)
         self._discards = Discards(self.context.plugin_metrics)
         self._writer = TableWriter(database, config, TableShapes(database, config, props, self._discards))
         is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
@@ -327,8 +328,11 @@ class SqlSinkTask(SinkTask):
             self._writer.commit()
         except Exception as error:  # a driver's: any class of its own
             self._writer.roll_back()
-            self._require_of_record(error)
-            return False
+            if isinstance(error, MovedOffsetsError) or not isinstance(error, self._of_database):
+                raise
+            if blame(self._dialect.name, error) is Cause.AWAY:
+                self._fail(error)
+            return False  # row by row the error is a record's, or does not come: two keys that the table has as one
         return True
 
     def _write_all(self, rows: Sequence[_Placed], spans: Sequence[Span]) -> None:
@@ -426,9 +430,7 @@ class SqlSinkTask(SinkTask):
 
     def _require_of_record(self, error: Exception) -> None:
         """Errors: those of `_fail` unless the error may be a record's; the error itself if it is a mistake of ours."""
-        if isinstance(error, MovedOffsetsError) or not isinstance(
-            error, (self._driver.Error, OSError, DataError, *OF_PYTHON)
-        ):
+        if isinstance(error, MovedOffsetsError) or not isinstance(error, self._of_database):
             raise error
         if not blame(self._dialect.name, error).is_of_record:
             self._fail(error)
