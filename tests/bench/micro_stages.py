@@ -29,7 +29,8 @@ from kconnect.builtin.transforms.insert_field import InsertFieldValue
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.polled_lists import PolledLists
-from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 JSON = {"schemas.enable": "true"}
 PLAIN_JSON = {"schemas.enable": "false"}

@@ -29,8 +29,9 @@ from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
-from kconnect.runtime.pipeline.stages import StageError, TransformChain
+from kconnect.runtime.pipeline.stages import StageError
 from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kit.memory_consumer import MemoryConsumer, MemoryPartitions
 from kit.pipeline_host import MemoryOffsets
 

@@ -26,10 +26,11 @@ from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.source import SourceCalls, SourceContext, SourceLoop, SourceParts
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.runtime.pipeline.stages import RaiseAlways, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import RaiseAlways, TransformStep
 from kconnect.runtime.pipeline.task_hooks import TaskHooks
 from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
 from kconnect.runtime.pipeline.topics import OtherTopics
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kconnect.runtime.pipeline.unit_producer import IdleClosingProducer, UnitProducer
 from kconnect.runtime.storage import CommittedOffsets
 from kconnect.runtime.storage.offset_topic import decode_value

@@ -26,8 +26,9 @@ from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
 from kconnect.runtime.pipeline.plugin_parts import make_converters, make_steps, parse_config
 from kconnect.runtime.pipeline.retries import backoff_of
-from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import StageError, TransformStep
 from kconnect.runtime.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.testing.plugin_calls import PluginCalls
 

@@ -26,7 +26,8 @@ from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.polled import checked_poll, polled_by
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkConversion
-from kconnect.runtime.pipeline.stages import SomeRows, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import SomeRows, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kconnect.testing.connector_run import ConnectorRun, TaskStages
 from kconnect.testing.measured import BETWEEN, Measured, StageCost
 from kconnect.testing.sink_harness import SinkHarness

@@ -21,7 +21,8 @@ from kconnect.model import ConnectorOffset, TopicPartition
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S
-from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain
+from kconnect.runtime.pipeline.stages import Stage, StageError
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.plugins.code_location import CodeLocation, PluginCode
 from kconnect.runtime.storage.offset_topic import encode_key, encode_value

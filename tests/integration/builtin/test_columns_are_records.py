@@ -61,7 +61,8 @@ from kconnect.builtin.transforms.timestamp_router import TimestampRouter
 from kconnect.builtin.transforms.value_to_key import ValueToKey
 from kconnect.builtin.transforms.with_schema import WithSchema
 from kconnect.runtime.pipeline.conversion import Converters
-from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 INNER = SchemaBuilder.struct().field("x", Schema.INT32_SCHEMA).field("y.z", Schema.OPTIONAL_STRING_SCHEMA).optional()
 ROW = (

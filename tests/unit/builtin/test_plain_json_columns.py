@@ -17,7 +17,8 @@ from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.python_function import PythonTransform
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.fetched import FetchedBatch
-from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 MANY = FEWEST_PLAIN_ROWS
 

@@ -12,7 +12,8 @@ import pytest
 from kconnect.api import ConfigError, DataError, Predicate, RecordBatch, Schema, SourceRecord, Transformation
 from kconnect.builtin.python_function import PythonPredicate, PythonTransform
 from kconnect.builtin.transforms.filter import Filter
-from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 MODULE = """
 import pyarrow as pa

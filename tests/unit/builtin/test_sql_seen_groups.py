@@ -17,7 +17,8 @@ from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
 from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.sql.sql_transform import SqlTransform
-from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 QUERIES = (
     "SELECT a, b FROM records",

@@ -31,7 +31,8 @@ from kconnect.builtin.transforms.filter import Filter
 from kconnect.builtin.transforms.hoist_field import HoistFieldValue
 from kconnect.builtin.types.column_type import schema_of
 from kconnect.builtin.types.declared import declared_type
-from kconnect.runtime.pipeline.stages import DROPPED, StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import DROPPED, StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 INNER = SchemaBuilder.struct().field("x", Schema.INT32_SCHEMA).field("y", Schema.OPTIONAL_STRING_SCHEMA).optional()
 ROW = (

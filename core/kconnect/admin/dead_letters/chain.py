@@ -17,7 +17,8 @@ from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
 from kconnect.runtime.pipeline.plugin_parts import make_converters, make_steps
 from kconnect.runtime.pipeline.source_dead_letters import LETTER_CONVERTER, make_letter_converters
-from kconnect.runtime.pipeline.stages import RaiseAlways, StageError, TransformChain
+from kconnect.runtime.pipeline.stages import RaiseAlways, StageError
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 if TYPE_CHECKING:
     from kconnect.runtime.plugins import PluginRegistry

@@ -62,9 +62,9 @@ from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.sink_conversion import SinkForms
 from kconnect.runtime.pipeline.source import SourceCalls, SourceContext, SourceLoop, SourceParts
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, release, wants_each_record
 from kconnect.runtime.pipeline.topics import MissingTopics, OtherTopics, SourceTopics, TopicCreation
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kconnect.runtime.pipeline.unit_producer import IdleClosingProducer, TopicProducer
 from kconnect.runtime.storage import CommittedOffsets
 

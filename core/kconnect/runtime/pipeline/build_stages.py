@@ -33,8 +33,9 @@ from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_context import ErrantRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkConversion, UsedTopics
 from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters, make_letter_converters
-from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain
+from kconnect.runtime.pipeline.stages import Stage, StageError
 from kconnect.runtime.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kconnect.runtime.storage.compacted_topic import CompactedTopic
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.health import CONVERSION, TaskHealth
 from kconnect.runtime.pipeline.inflight import SourcePosition
 from kconnect.runtime.pipeline.polled_lists import PolledLists, index_of, no_records_error, positions_of
-from kconnect.runtime.pipeline.stages import StageError, TransformChain
+from kconnect.runtime.pipeline.stages import StageError
 from kconnect.runtime.pipeline.task_hooks import wants_each_record
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 
 @dataclass(slots=True)

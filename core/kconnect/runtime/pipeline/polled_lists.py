@@ -8,7 +8,7 @@ from typing import Any
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import DataError
 from kconnect.runtime.pipeline.inflight import SourcePosition, partition_key
-from kconnect.runtime.pipeline.stages import TransformChain
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 # Columns cost 130 us to set up, and save 0.8 us a record without transforms, 5 us with three.
 _FEWEST = 64

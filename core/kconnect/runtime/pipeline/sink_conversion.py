@@ -16,7 +16,7 @@ from kconnect.runtime.pipeline.put_queue import PutBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_consumer import FetchedRun
 from kconnect.runtime.pipeline.sink_puts import Put, put_of
-from kconnect.runtime.pipeline.stages import TransformChain
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -27,8 +27,8 @@ from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
-from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kit.java_plugin_folder import java_plugin_folder
 from kit.memory_consumer import MemoryConsumer, MemoryPartitions
 from kit.pipeline_host import MemoryOffsets

@@ -45,7 +45,8 @@ from kconnect.runtime.herder.decisions.failures import failure_of
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.fetched import FetchedBatch
-from kconnect.runtime.pipeline.stages import DROPPED, StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import DROPPED, StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.messages import TaskReport, encode
 from kit.java_answers import without_order, written_value

@@ -23,7 +23,8 @@ from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkConversion
-from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 
 def converters(forms: BatchForms) -> Converters:

@@ -14,14 +14,8 @@ from kconnect.builtin.transforms.hoist_field import HoistFieldValue
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.health import HealthSettings, TaskHealth
 from kconnect.runtime.pipeline.polled import PolledBatch, SourceConversion
-from kconnect.runtime.pipeline.stages import (
-    DROPPED,
-    FailurePolicy,
-    RaiseAlways,
-    StageError,
-    TransformChain,
-    TransformStep,
-)
+from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 SCHEMA = SchemaBuilder.struct().field("day", Date.builder().optional().build()).build()
 FAR = 2**30

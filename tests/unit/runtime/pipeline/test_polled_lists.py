@@ -15,7 +15,8 @@ from kconnect.builtin.transforms.hoist_field import HoistFieldValue
 from kconnect.runtime.kafka import KafkaBatch
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.polled_lists import PolledLists
-from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kit.failing_transform import DropsText
 
 ITEM = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).field("name", Schema.OPTIONAL_STRING_SCHEMA).build()

@@ -17,7 +17,8 @@ from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkConversion
 from kconnect.runtime.pipeline.sink_puts import ColumnsPut, RecordsPut
-from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 MANY, FEW = 200, 20
 

@@ -18,7 +18,8 @@ from kconnect.runtime.kafka import KafkaRecord
 from kconnect.runtime.pipeline.fetched import FetchedRecord
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.source_dead_letters import SOURCE_HEADER, SourceDeadLetters, make_letter_converters
-from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import Stage, StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kconnect.runtime.plugins import PluginRegistry
 from kit.failing_transform import FailsOnText
 

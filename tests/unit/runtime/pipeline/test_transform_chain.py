@@ -14,7 +14,8 @@ from kconnect.api.stages import PartlyAppliedError
 from kconnect.builtin.predicates import TopicNameMatches
 from kconnect.builtin.transforms.hoist_field import HoistFieldValue
 from kconnect.builtin.transforms.regex_router import RegexRouter
-from kconnect.runtime.pipeline.stages import DROPPED, Stage, StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import DROPPED, Stage, StageError, TransformStep
+from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 
 class Upper(Transformation):
