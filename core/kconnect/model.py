@@ -106,6 +106,11 @@ class TargetState(StrEnum):
     PAUSED = "PAUSED"
     STOPPED = "STOPPED"
 
+    @property
+    def in_statuses(self) -> str:
+        """The state as statuses and REST spell it: RUNNING for STARTED."""
+        return "RUNNING" if self is TargetState.STARTED else str(self)
+
 
 class RunState(StrEnum):
     """The reported state of a connector or task. Source: AbstractStatus.State."""

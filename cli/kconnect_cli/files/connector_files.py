@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
-from kconnect.errors import ConnectError, NotFoundError
+from kconnect.errors import ConfigError, ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, TargetState
 from kconnect.runtime.config.dropins import (
     SUFFIXES,
@@ -35,12 +35,36 @@ def read_connector_file(name: str) -> ConnectorFile:
     return load_connector_file(_path_of(name), source_of(name))
 
 
-def read_connector_files(name: str) -> list[ConnectorFile]:
-    """The connectors of a file, which may hold an array or several documents, or of all connector files of a folder."""
-    path = _path_of(name)
-    if path.is_dir():
-        return [found for each in connector_paths(path) for found in load_connector_files(each)]
-    return load_connector_files(path, source_of(name))
+def read_connector_files(names: Sequence[str]) -> list[ConnectorFile]:
+    """The connectors of files, which may hold an array or several documents, and of connector files of folders.
+
+    Errors: as `load_connector_files`; ConfigError that names each file, where several cannot be read.
+    """
+    read: list[ConnectorFile] = []
+    refused: list[ConnectError] = []
+    count = 0
+    for name in names:
+        path = _path_of(name)
+        files = [(each, str(each)) for each in connector_paths(path)] if path.is_dir() else [(path, source_of(name))]
+        count += len(files)
+        for each, called in files:
+            try:
+                read += load_connector_files(each, called)
+            except ConnectError as err:
+                refused.append(err)
+    if refused:
+        raise _refusal(refused, is_all=len(refused) == count)
+    return read
+
+
+def _refusal(refused: Sequence[ConnectError], *, is_all: bool) -> ConnectError:
+    """One error of all files that cannot be read; kubectl would go on with the others."""
+    if is_all and len(refused) == 1:
+        return refused[0]
+    hints = [err.hint for err in refused if err.hint] + ([] if is_all else ["Nothing was done with the other files."])
+    text, hint = "\n".join(str(err) for err in refused), " ".join(dict.fromkeys(hints))
+    are_missing = all(isinstance(err, NotFoundError) for err in refused)
+    return NotFoundError(text, hint=hint) if are_missing else ConfigError(text, hint=hint)
 
 
 def refuse_settings(names: Sequence[str]) -> None:

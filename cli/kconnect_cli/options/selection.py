@@ -219,7 +219,7 @@ def _names_in(files: Sequence[str]) -> list[str]:
         return []
     from kconnect_cli.files.connector_files import read_connector_files
 
-    return [connector.name for file in files for connector in read_connector_files(file)]
+    return [connector.name for connector in read_connector_files(files)]
 
 
 def _compiled(patterns: Sequence[str]) -> list[re.Pattern[str]]:

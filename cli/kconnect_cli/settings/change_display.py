@@ -41,13 +41,23 @@ def change_text(change: Change, mask: Mask, *, colour: bool) -> str:
             lines.append(painted(f"  - {key} = {before}", "red", on=colour))
         if after is not None:
             lines.append(painted(f"  + {key} = {after}", "green", on=colour))
+    if change.states is not None:
+        before, after = (state.in_statuses for state in change.states)
+        lines.append(f"  is {before}, becomes {after}")
     return "\n".join(lines) + "\n"
 
 
 def change_to_json(change: Change, mask: Mask) -> dict[str, Any]:
-    """Shape: name, action, settings: [{key, old, new}]; old is null where there was none, new where none will be."""
+    """Shape: name, action, settings: [{key, old, new}]; old is null where there was none, new where none will be.
+
+    Where the state of one that is there changes, `state` has its old and new.
+    """
     settings = [{"key": key, "old": old, "new": new} for key, old, new in _settings(change, mask)]
-    return {"name": change.name, "action": change.action, "settings": settings}
+    shown: dict[str, Any] = {"name": change.name, "action": change.action, "settings": settings}
+    if change.states is not None:
+        old, new = change.states
+        shown["state"] = {"old": old.in_statuses, "new": new.in_statuses}
+    return shown
 
 
 def _settings(change: Change, mask: Mask) -> list[tuple[str, str | None, str | None]]:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from kconnect.client.masks import unmasked
 from kconnect.errors import ConfigError
+from kconnect.model import TargetState
+from kconnect.runtime.config.custom_resources import CLUSTER
 from kconnect.runtime.config.labels import LABELS, labels_of, parse_labels
 
 if TYPE_CHECKING:
+    from kconnect.model import ConnectorStatus
     from kconnect.runtime.config.dropins import ConnectorFile
     from kconnect.runtime.config.labels import Labels, LabelSelector
 
@@ -23,6 +26,8 @@ class Change:
     old: Mapping[str, str] | None = field(repr=False)
     new: Mapping[str, str] | None = field(repr=False)
     file: ConnectorFile | None = field(default=None, repr=False)
+    states: tuple[TargetState, TargetState] | None = None
+    """Where a file wants another state than the connector is in: that, and the file's."""
 
     @property
     def action(self) -> str:
@@ -31,7 +36,7 @@ class Change:
             return "create"
         if self.new is None:
             return "delete"
-        return "unchanged" if dict(self.old) == dict(self.new) else "update"
+        return "update" if self.keys or self.states else "unchanged"
 
     @property
     def keys(self) -> list[str]:
@@ -70,12 +75,18 @@ def split_by_labels(
 
 
 def plan_changes(
-    files: Sequence[ConnectorFile], live: Mapping[str, Mapping[str, str]], *, prune: Pruning | None = None
+    files: Sequence[ConnectorFile],
+    live: Mapping[str, Mapping[str, str]],
+    *,
+    prune: Pruning | None = None,
+    statuses: Mapping[str, ConnectorStatus] | None = None,
 ) -> list[Change]:
     """Changes that make connectors as the files say; those in no file that `prune` allows to delete are deleted.
 
+    `statuses` are needed where a file `keeps_state`.
     Errors: ConfigError when two files give the same connector; BadRequestError for a mask of what is not there.
     """
+    _require_one_cluster(files)
     changes: dict[str, Change] = {}
     for file in files:
         earlier = changes.get(file.name)
@@ -85,16 +96,43 @@ def plan_changes(
                 hint="Give one of them another name.",
             )
         old = live.get(file.name)
-        changes[file.name] = Change(file.name, old, unmasked(file.config, old or {}, file.name, str(file.path)), file)
+        new = unmasked(file.config, old or {}, file.name, str(file.path))
+        states = _states(file, (statuses or {}).get(file.name)) if old is not None else None
+        changes[file.name] = Change(file.name, old, new, file, states)
     for name in sorted(set(live) - set(changes)):
         if prune is not None and prune.allows(name, live[name]):
             changes[name] = Change(name, live[name], None)
     return list(changes.values())
 
 
+def _states(file: ConnectorFile, status: ConnectorStatus | None) -> tuple[TargetState, TargetState] | None:
+    """The state that a connector shall have by its status, and another that its file wants."""
+    if status is None or not file.keeps_state or file.initial_state is None:
+        return None
+    state = str(status.connector.state)
+    now = TargetState(state) if state in (TargetState.PAUSED, TargetState.STOPPED) else TargetState.STARTED
+    return None if now is file.initial_state else (now, file.initial_state)
+
+
+def _require_one_cluster(files: Sequence[ConnectorFile]) -> None:
+    """Errors: ConfigError for custom resources of several Connect clusters, which all would come to this one."""
+    first: ConnectorFile | None = None
+    for file in files:
+        cluster = file.labels.get(CLUSTER)
+        if cluster is None:
+            continue
+        first = first or file
+        if cluster != (its := first.labels[CLUSTER]):
+            raise ConfigError(
+                f"{file.path}: {file.name} is of the cluster {cluster}, and {first.name} in {first.path} of {its}",
+                hint=f"-l {CLUSTER}={its} applies those of that cluster alone.",
+            )
+
+
 def _labels_in(file: ConnectorFile) -> Labels:
+    """The labels of its config, and those of a custom resource beside it."""
     try:
-        return parse_labels(file.config.get(LABELS, ""))
+        return {**file.labels, **parse_labels(file.config.get(LABELS, ""))}
     except ConfigError as err:
         raise ConfigError(f"{file.path}: {LABELS} of {file.name}: {err}", hint=err.hint) from err
 

@@ -132,6 +132,23 @@ def test_files_of_a_folder_hold_several_connectors_each(connect, herder, tmp_pat
     assert connect("connectors", "apply", "-f", str(folder))[::2] == (0, "created a\ncreated b\ncreated c\n")
 
 
+def test_the_state_of_a_custom_resource_holds_of_a_connector_that_is_there(connect, herder, tmp_path):
+    path = tmp_path / "a.yaml"
+
+    def applied(state, topic="t"):
+        path.write_text(
+            f"kind: KafkaConnector\nmetadata: {{name: a}}\nspec:\n  class: FileStreamSource\n  state: {state}\n"
+            f"  config: {{topic: {topic}, file: x}}\n"
+        )
+        code, _, err = connect("connectors", "apply", str(path))
+        return code, err
+
+    assert applied("paused") == (0, "created a\n")
+    assert applied("paused") == (0, "unchanged a\n")
+    assert applied("running", "u") == (0, "updated a: topic\nresumed a\n")
+    assert applied("stopped", "v") == (0, "stopped a\nupdated a: topic\n")
+
+
 def test_a_dry_run_refuses_a_connector_without_a_class_as_a_worker_would(connect, herder, tmp_path):
     file = write(tmp_path, "none", {"topic": "t"})
     for args in (("--dry-run",), ()):

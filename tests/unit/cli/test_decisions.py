@@ -15,15 +15,18 @@ from hypothesis import strategies as st
 from kconnect.errors import ConfigError, ConnectError, NotFoundError
 from kconnect.files.folders import is_open_to_others
 from kconnect.logs.traces import root_cause
-from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskState
+from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TargetState, TaskState
+from kconnect.runtime.config.custom_resources import CLUSTER
 from kconnect.runtime.config.dropins import ConnectorFile, load_connector_files
+from kconnect.runtime.config.labels import LabelSelector
 from kconnect_cli.contexts.profiles import Profile, Profiles, load_profiles, save_profiles
 from kconnect_cli.contexts.target import DEFAULT_URL, find_target
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
+from kconnect_cli.files.connector_files import read_connector_files
 from kconnect_cli.options.selection import Selection, select_names
 from kconnect_cli.settings.change_display import change_text, change_to_json
-from kconnect_cli.settings.changes import Pruning, config_change, plan_changes
+from kconnect_cli.settings.changes import Pruning, config_change, plan_changes, split_by_labels
 
 
 @pytest.mark.parametrize(
@@ -256,6 +259,51 @@ def test_changes_are_what_differs_and_keep_masked_secrets():
     assert change_to_json(update, dict)["settings"] == [{"key": "x", "old": "1", "new": "2"}]
     assert change_text(update, dict, colour=False) == "update a\n  - x = 1\n  + x = 2\n"
     assert "\x1b[31m  - x = 1\x1b[0m" in change_text(update, dict, colour=True)
+
+
+def test_a_state_that_a_file_keeps_is_a_change_of_a_connector_that_is_there():
+    def planned(state, now, **live):
+        file = ConnectorFile(Path("f.yaml"), "a", {"name": "a"}, state, keeps_state=True)
+        return plan_changes([file], live or {"a": {"name": "a"}}, statuses={"a": status("a", now)})[0]
+
+    resumed = planned(TargetState.STARTED, RunState.PAUSED)
+    assert (resumed.action, resumed.keys) == ("update", [])
+    assert change_text(resumed, dict, colour=False) == "update a\n  is PAUSED, becomes RUNNING\n"
+    assert change_to_json(resumed, dict)["state"] == {"old": "PAUSED", "new": "RUNNING"}
+    assert planned(TargetState.STOPPED, RunState.PAUSED).states == (TargetState.PAUSED, TargetState.STOPPED)
+    assert planned(TargetState.STARTED, RunState.FAILED).action == "unchanged"
+    assert planned(None, RunState.PAUSED).action == "unchanged"
+    assert planned(TargetState.PAUSED, RunState.RUNNING, b={}).states is None, "it is created in it"
+
+
+def test_resources_of_two_clusters_are_not_applied_together():
+    def file(name, cluster):
+        return ConnectorFile(Path(f"{name}.yaml"), name, {"name": name}, labels={CLUSTER: cluster} if cluster else {})
+
+    ours, theirs, plain = file("a", "x"), file("b", "y"), file("c", None)
+    assert len(plan_changes([plain, ours], {})) == 2
+    with pytest.raises(ConfigError, match=r"b\.yaml: b is of the cluster y, and a in a\.yaml of x") as refused:
+        plan_changes([plain, ours, theirs], {})
+    assert refused.value.hint == f"-l {CLUSTER}=x applies those of that cluster alone."
+    assert split_by_labels([plain, ours, theirs], LabelSelector.parse([f"{CLUSTER}=x"]))[0] == [ours]
+
+
+def test_all_files_that_cannot_be_read_are_named_at_once(tmp_path):
+    good, bad, worse = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "c.yaml"
+    good.write_text('{"name": "a", "config": {}}')
+    bad.write_text("{")
+    worse.write_bytes("name: c".encode("utf-16"))
+    with pytest.raises(ConfigError) as refused:
+        read_connector_files([str(tmp_path)])
+    first, second = str(refused.value).splitlines()
+    assert first.startswith(f"{bad} is not valid JSON")
+    assert second == f"{worse} is UTF-16."
+    assert "UTF-8" in refused.value.hint
+    assert refused.value.hint.endswith("Nothing was done with the other files.")
+    with pytest.raises(NotFoundError, match=r"x does not exist\.\ny does not exist") as missing:
+        read_connector_files(["x", "y"])
+    assert missing.value.hint == "Check the path, or create the file."
+    assert [file.name for file in read_connector_files([str(good), str(good)])] == ["a", "a"]
 
 
 def test_a_patch_sets_and_takes_away():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -15,6 +15,7 @@ import typer
 from kconnect.client.masks import Masks
 from kconnect.errors import ConfigError, ConnectError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
+from kconnect.model import TargetState
 from kconnect.runtime.config.labels import LABELS, LabelSelector
 from kconnect_cli.admin.awaited_states import is_reached, raise_if_hopeless, state_text
 from kconnect_cli.admin.reports import not_done
@@ -29,6 +30,7 @@ from kconnect_cli.settings.changes import Change, Pruning, plan_changes, split_b
 from kconnect_cli.settings.spelling import Strict, check_settings
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.port import Changes, PreparedChange
     from kconnect.model import ConnectorState, ConnectorStatus, TaskState
     from kconnect.runtime.config.dropins import ConnectorFile
 
@@ -69,8 +71,9 @@ def apply(
     """Create and update connectors so that they match the files; those that already match are left unchanged.
 
     Exit code: 0 when everything matches the files. With --dry-run 7 when something would change. Accepts the output of
-    `connectors show -o json`; a masked secret keeps its current value. --prune deletes connectors that are in no file,
-    but only those whose name begins with --prefix and whose labels -l matches, as clusters are shared.
+    `connectors show -o json`; a masked secret keeps its current value. Reads connectors of Kubernetes too: Strimzi's
+    KafkaConnector, Confluent's Connector. --prune deletes connectors that are in no file, but only those whose name
+    begins with --prefix and whose labels -l matches, as clusters are shared.
 
     With --wait also 7 as soon as one that should run is FAILED for good, and 6 on timeout. What is paused or stopped
     does not have to run. One that was updated has to be RUNNING for 3 s, as workers restart it a moment later.
@@ -114,7 +117,7 @@ def _planned(
     if not paths:
         raise UsageProblem("No file given", hint="connect connectors apply -f FILE, or a folder, or - for stdin.")
     refuse_settings(paths)
-    files, others = split_by_labels([file for path in paths for file in read_connector_files(path)], selector)
+    files, others = split_by_labels(read_connector_files(paths), selector)
     if not files and not others:
         _say_empty(session, paths, prune=prune)
     else:
@@ -122,7 +125,8 @@ def _planned(
     live = {name: info.config for name, info in session.reader.connector_infos().items()}
     kept = frozenset(other.name for other in others)
     mine = Pruning(prefixes=checked_prefixes(prefixes), selector=selector, kept=kept) if prune else None
-    changes = plan_changes(files, live, prune=mine)
+    statuses = session.reader.connector_statuses() if any(file.keeps_state for file in files) else None
+    changes = plan_changes(files, live, prune=mine, statuses=statuses)
     _require_classes(files)
     written = {change.name: change.new for change in changes if change.new and change.action in ("create", "update")}
     check_settings(session, written, strict=strict)
@@ -218,19 +222,30 @@ _DONE = {"create": "created", "update": "updated", "delete": "deleted", "unchang
 
 
 def _one(session: CliSession, change: Change) -> None:
-    changes, config = session.reader.changes, change.new
     if change.action == "unchanged":
         session.say(f"unchanged {change.name}")
+    for made in _steps(session.reader.changes, change):
+        for line in made.make():
+            session.say(f"{line}: {', '.join(change.keys)}" if line.startswith("updated ") else line)
+
+
+def _steps(changes: Changes, change: Change) -> Iterator[PreparedChange]:
+    """What makes a change: of one that is there its config, and its state. Nothing new runs in one that shall pause."""
+    if change.new is None:
+        yield changes.delete(change.name)
         return
-    if config is None:
-        made = changes.delete(change.name)
-    elif change.old is None:
-        made = changes.create(change.name, config, change.file.initial_state if change.file else None)
-    else:
-        made = changes.put_config(change.name, config)
-    keys = f": {', '.join(change.keys)}" if change.action == "update" else ""
-    for line in made.make():
-        session.say(f"{line}{keys}")
+    if change.old is None:
+        yield changes.create(change.name, change.new, change.file.initial_state if change.file else None)
+        return
+    state = None if change.states is None else change.states[1]
+    if state is TargetState.PAUSED:
+        yield changes.pause(change.name)
+    elif state is TargetState.STOPPED:
+        yield changes.stop(change.name)
+    if change.keys:
+        yield changes.put_config(change.name, change.new)
+    if state is TargetState.STARTED:
+        yield changes.resume(change.name)
 
 
 # A worker answers a new config before it restarts the connector; by then it has, and the tasks too

@@ -86,7 +86,7 @@ def validate(
     session = session_of(ctx)
     from kconnect_cli.files.connector_files import read_connector_files
 
-    files = [file for path in paths for file in read_connector_files(path)]
+    files = read_connector_files(paths)
     problems: list[dict[str, Any]] = []
     for file in files:
         plugin = file.config.get("connector.class")

@@ -64,7 +64,7 @@ class RestChanges:
         def request() -> str:
             client = self._connect()
             with cause_of_failed_start(client, name):
-                state = None if target_state is None else _rest_state(target_state)
+                state = None if target_state is None else target_state.in_statuses
                 info = client.create_connector(name, config, initial_state=state, offsets=offsets)
             return f"created {info.name}"
 
@@ -189,11 +189,6 @@ def _left(name: str, tasks: Sequence[int]) -> str:
 def if_match(tag: str | None) -> str | None:
     """What goes to a worker: its own tag, which is in quotes; not one that a page made of what it saw."""
     return tag if tag is not None and tag.startswith('"') else None
-
-
-def _rest_state(state: TargetState) -> str:
-    """The state as REST spells it: RUNNING for the model's STARTED."""
-    return "RUNNING" if state is TargetState.STARTED else str(state)
 
 
 def offset_table(old: Sequence[ConnectorOffset], new: Sequence[ConnectorOffset]) -> str:

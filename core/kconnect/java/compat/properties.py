@@ -129,6 +129,8 @@ def read_text_bytes(path: Path) -> bytes:
         ) from err
     except (OSError, ValueError) as err:
         raise ConfigError(f"{path} cannot be read: {err}.", hint="Name a regular text file.") from err
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise ConfigError(f"{path} is UTF-16.", hint="Save it as UTF-8; in PowerShell: Out-File -Encoding utf8.")
     if b"\0" in raw:
         raise ConfigError(f"{path} is not a text file.", hint="Name a file with settings, such as `key=value` lines.")
     return raw

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from kconnect.errors import ConfigError, NotFoundError, did_you_mean
 from kconnect.java.compat.properties import read_text_bytes, strict_properties
 from kconnect.logs.wording import pluralize
 from kconnect.model import TargetState
+from kconnect.runtime.config.custom_resources import KINDS, connectors_in, is_resource
 
 SUFFIXES: Final = (".json", ".properties", ".toml", ".yaml", ".yml")
 """The suffixes of connector files in a folder."""
@@ -43,6 +44,10 @@ class ConnectorFile:
     name: str
     config: Mapping[str, str] = field(repr=False)  # may hold secrets
     initial_state: TargetState | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of a custom resource of Kubernetes, beside those of the config."""
+    keeps_state: bool = False
+    """Whether `initial_state` counts for a connector that is there too, as it does of a custom resource."""
 
     @property
     def has_own_security(self) -> bool:
@@ -86,7 +91,7 @@ def load_connector_file(path: str | Path, called: str | None = None) -> Connecto
     JSON is tried first whatever the suffix, as Java does: `{"name", "config"[, "initial_state"]}` or one flat object;
     then .properties. TOML and YAML are ours: the same two forms, nested tables of TOML become dotted keys. What has no
     suffix, such as stdin, is what its text is; YAML that `connectors show -o yaml` prints is distinguished from
-    properties by its `config`, and by a colon and a blank in each line.
+    properties by its `config`, and by a colon and a blank in each line. Custom resources of Kubernetes are read too.
     Errors: NotFoundError if the file does not exist, ConfigError for everything else; both name the file.
     Differs: malformed JSON in a .json file is reported as such; Java reads it as .properties and misses the name. A key
     that stands twice is refused, Java takes the last. So is UTF-8 outside the comments of .properties.
@@ -94,38 +99,59 @@ def load_connector_file(path: str | Path, called: str | None = None) -> Connecto
     """
     raw = read_text_bytes(Path(path))
     path = Path(called or path)
-    trees = _yaml(path, raw)
-    if trees is not None and len(trees) > 1:
-        found = pluralize(len(trees), "connector")
-        raise ConfigError(f"{path} holds {found}.", hint="Name a file with one; apply takes several.")
-    return _parsed(path, raw) if trees is None else trees[0]
+    found = _yaml(path, raw)
+    if found is None:
+        found = _parsed(path, raw)
+    if not found:
+        raise ConfigError(f"{path} holds no connector.", hint=f"Of Kubernetes {' and '.join(KINDS)} are read.")
+    if len(found) > 1:
+        count = pluralize(len(found), "connector")
+        raise ConfigError(f"{path} holds {count}.", hint="Name a file with one; apply takes several.")
+    return found[0]
 
 
 def load_connector_files(path: str | Path, called: str | None = None) -> list[ConnectorFile]:
-    """The connectors in a file: as `load_connector_file`, or an array or several documents of such objects."""
+    """The connectors in a file: as `load_connector_file`, or an array or several documents of such objects.
+
+    None where objects of Kubernetes of other kinds are all that is in it.
+    """
     raw = read_text_bytes(Path(path))
     path = Path(called or path)
     if (found := _yaml(path, raw)) is not None:
         return found
     trees = _array(path, raw)
     if trees is None:
-        return [_parsed(path, raw)]
+        return _parsed(path, raw)
     if not all(isinstance(tree, dict) for tree in trees):
         raise ConfigError(f"{path} must hold JSON objects.", hint='Write [{"name": .., "config": {..}}, ..]')
-    return [_from_tree(path, tree) for tree in trees]
+    return _connectors(path, trees)
 
 
-def _parsed(path: Path, raw: bytes) -> ConnectorFile:
+def _connectors(path: Path, trees: Sequence[Mapping[str, Any]]) -> list[ConnectorFile]:
+    """What objects of a file are: a connector each; of Kubernetes' those that are in it."""
+    found: list[ConnectorFile] = []
+    for tree in trees:
+        if is_resource(tree):
+            found += [
+                replace(_from_tree(path, one), labels=one["labels"], keeps_state=True)
+                for one in connectors_in(str(path), tree)
+            ]
+        else:
+            found.append(_from_tree(path, tree))
+    return found
+
+
+def _parsed(path: Path, raw: bytes) -> list[ConnectorFile]:
     if not raw.strip():
         raise ConfigError(f"{path} is empty.", hint="Write the connector's settings into it, `name` among them.")
     suffix = path.suffix.lower()
     if suffix == ".toml" or (not suffix and _is_toml(raw)):
-        return _from_tree(path, _toml(path, raw))
+        return [_from_tree(path, _toml(path, raw))]
     tree = _json(path, raw, strict=suffix == ".json" or (not suffix and raw.lstrip()[:1] in (b"{", b"[")))
     if tree is not None:
-        return _from_tree(path, tree)
+        return _connectors(path, [tree])
     config = strict_properties(raw, str(path), separated=not suffix)
-    return _connector(path, config.get("name"), config, None)
+    return [_connector(path, config.get("name"), config, None)]
 
 
 def _yaml(path: Path, raw: bytes) -> list[ConnectorFile] | None:
@@ -139,7 +165,7 @@ def _yaml(path: Path, raw: bytes) -> list[ConnectorFile] | None:
         raise ConfigError(f"{path} is empty.", hint="Write the connector's settings into it, `name` among them.")
     if not all(isinstance(tree, dict) for tree in trees):
         raise ConfigError(f"{path} must hold mappings.", hint="Write name: .., config: .., or the settings themselves.")
-    return [_from_tree(path, tree) for tree in trees]
+    return _connectors(path, trees)
 
 
 def _is_yaml(raw: bytes) -> bool:
@@ -257,9 +283,6 @@ def _from_tree(path: Path, tree: Mapping[str, Any]) -> ConnectorFile:
 
 # A field by which other tools' files are known, and where a connector's settings are in them
 _OTHERS: Final = (
-    (("kind", "spec"), "an object of Kubernetes", "what is in `spec.config` (or `spec.configs`) as `config`, with "
-     "`spec.class` as `connector.class` and `spec.tasksMax` as `tasks.max`, and `metadata.name` as `name`"),
-    (("kind", "items"), "a list of Kubernetes", "each of `items` in a document of its own, as `name` and `config`"),
     (("connectorConfiguration",), "a connector of Amazon MSK Connect", "`connectorName` as `name` and "
      "`connectorConfiguration` as `config`"),
     (("resource",), "a file of Terraform", "the resource's name as `name` and its `config`"),
@@ -307,7 +330,7 @@ def _state(path: Path, value: Any) -> TargetState | None:
         return None
     state = _STATES.get(str(value).upper())
     if state is None:
-        raise ConfigError(f"{path}: initial_state '{value}' is unknown.", hint=f"Use one of {', '.join(_STATES)}.")
+        raise ConfigError(f"{path}: the state '{value}' is unknown.", hint=f"Use one of {', '.join(_STATES)}.")
     return state
 
 

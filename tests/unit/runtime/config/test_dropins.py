@@ -82,9 +82,10 @@ REFUSED = {
     ("c.json", '{"name": "a", "config": {"x": null}}'): "'x' is null",
     ("c.json", '{"name": "a", "config": {"x": {"y": 1}}}'): "'x' is an object",
     ("c.json", '{"name": "a", "config": {"x": [1]}}'): "'x' is an array",
-    ("c.json", '{"name": "a", "config": {}, "initial_state": "NOPE"}'): "initial_state 'NOPE' is unknown",
+    ("c.json", '{"name": "a", "config": {}, "initial_state": "NOPE"}'): "the state 'NOPE' is unknown",
     ("c.json", ""): "is empty",
     ("c.json", '{"a": "\0"}'): "is not a text file",
+    ("c.yaml", "kind: KafkaTopic\nmetadata: {name: a}\nspec: {}\n"): "holds no connector",
     ("c.properties", "connector.class=X"): "is missing the mandatory 'name' configuration",
     ("c.properties", "name= \n"): "is missing the mandatory 'name' configuration",
     ("c.toml", "name = "): "is not valid TOML",
@@ -259,12 +260,6 @@ def test_secrets_do_not_show_in_the_repr(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tree", "what", "where"),
     [
-        (
-            {"kind": "KafkaConnector", "metadata": {"name": "a"}, "spec": {"class": "X", "config": {}}},
-            "an object of Kubernetes",
-            "`spec.class` as `connector.class`",
-        ),
-        ({"kind": "List", "items": []}, "a list of Kubernetes", "each of `items`"),
         (
             {"capacity": {}, "connectorConfiguration": {"connector.class": "X"}, "connectorName": "a"},
             "a connector of Amazon MSK Connect",
