@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from kconnect.java.devbroker import DevBroker
 from kconnect.java.devbroker.dev_registry import DevRegistry
 from kit.broker_pool import BrokerPool
 from kit.brokers import PatientRegistry
 from kit.costs import Costs
+from kit.examples import load_profile
 from kit.leaks import Snapshot
 from kit.limits import Limits
 from kit.needs import REQUIRED, missing_needs
@@ -64,9 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Workers that tests break leave traces: not in the folder of who runs the tests
     os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="kconnect-test-state-")
     config.add_cleanup(lambda: shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True))
-    # How fast values are drawn tells of the machine's load, not of what is tested
-    settings.register_profile("any-load", suppress_health_check=[HealthCheck.too_slow], deadline=None)
-    settings.load_profile("any-load")
+    load_profile()
 
 
 # It needs a server that only `make mariadb` installs

@@ -17,6 +17,7 @@ from kconnect.api import Schema, Struct, Type
 from kconnect.api.columns import arrow_type, values_of
 from kconnect.builtin.types.column_type import ColumnType, schema_of
 from kconnect.builtin.types.declared import declared_type
+from kit.examples import share_of
 
 __all__ = ["Drawn", "drawings", "shown", "try_all"]
 
@@ -226,7 +227,7 @@ def try_all(
 
     @settings(
         deadline=None,
-        max_examples=max(small, int(CASES * share / _ROWS)),
+        max_examples=max(small, int(CASES * share / _ROWS)) if CASES else share_of(small),
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate] if CASES else list(Phase),  # to find the smallest of a long run takes minutes
         database=None,

@@ -10,11 +10,12 @@ from typing import Any
 
 import fsspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import SinkRecord
 from kconnect.testing import MemoryLog, SinkHarness
+from kit.examples import examples
 from kit.waiting import eventually
 
 HOUR_MS = 3_600_000
@@ -40,7 +41,7 @@ def numbers_in(url: str) -> Counter[int]:
     return Counter(json.loads(line)["n"] for path in paths for line in store.cat_file(path).splitlines())
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(steps=STEPS, rows=st.integers(1, 6), path=st.sampled_from(["", "x", "h=${date:%H}", "${topic}/${partition}"]))
 def test_each_record_is_in_one_object(steps: list[tuple[str, int]], rows: int, path: str) -> None:
     url, log = f"memory://{uuid.uuid4().hex}", MemoryLog()

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.testing import SourceHarness
+from kit.examples import examples
 from kit.waiting import eventually
 
 FORMATS = ("txt", "jsonl", "jsonl.gz", "json", "csv", "parquet")
@@ -76,7 +77,7 @@ class World:
         self.source.start()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(steps=STEPS, after=st.sampled_from(["keep", "delete", "move"]), tasks=st.integers(1, 2))
 def test_each_row_counts_once(steps: list[tuple[str, str, int]], after: str, tasks: int) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -107,7 +108,7 @@ def test_each_row_counts_once(steps: list[tuple[str, str, int]], after: str, tas
         world.source.crash()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     kind=st.sampled_from(["txt", "jsonl", "csv"]),
     steps=st.lists(

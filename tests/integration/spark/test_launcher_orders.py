@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -25,6 +24,7 @@ from kconnect.spark.messages import (
     TaskTopic,
 )
 from kconnect.spark.settings import SparkSettings
+from kit.examples import examples
 from kit.launchers import RecordedEvents
 from kit.memory_spark import MemorySlot, MemorySpark
 from kit.waiting import eventually
@@ -363,4 +363,4 @@ def _fail(differences: list[object]) -> bool:
 
 
 TestLauncherOrders = LauncherOrders.TestCase
-TestLauncherOrders.settings = hypothesis_settings(max_examples=20, stateful_step_count=30, deadline=None)
+TestLauncherOrders.settings = examples(20, stateful_step_count=30)

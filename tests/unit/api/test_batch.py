@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import (
@@ -30,6 +30,7 @@ from kconnect.api import (
     Type,
 )
 from kconnect.api.columns import arrow_type
+from kit.examples import examples
 
 UTC = datetime.UTC
 MILLIS = datetime.timedelta(milliseconds=1)
@@ -107,7 +108,7 @@ def present_values(schema: Schema) -> st.SearchStrategy[Any]:
     }[schema.type]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_records_of_any_schema_come_back_as_they_were(data: st.DataObject) -> None:
     schema = data.draw(SCHEMAS)

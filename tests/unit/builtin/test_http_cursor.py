@@ -7,11 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import DataError
 from kconnect.builtin.connectors.http_reading import Cursor, Had, Reach
+from kit.examples import examples
 
 ROWS = [
     ["2026-11-27T00:00:00Z", "2026-11-27T00:00:00.5Z", "2026-11-27T00:00:00.500000001Z", "2026-11-27T00:00:01Z"],
@@ -105,7 +106,7 @@ def test_known_items_are_refused_that_are_none() -> None:
             Had.of(text)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.data())
 def test_each_item_comes_once_whatever_the_rounds_pages_and_restarts(data: st.DataObject) -> None:
     """Items come late by up to `late`; the server gives, in any order, what is not before the cursor less that."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import DataError, Decimal, Schema, SchemaBuilder, Struct, Type
@@ -19,6 +19,7 @@ from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.types.seen import NOTHING, Seen, see
 from kconnect.builtin.types.seen_schemas import as_data
 from kconnect.runtime.pipeline.build_stages import document_of, seen_of
+from kit.examples import examples
 
 
 def inferring() -> JsonConverter:
@@ -129,7 +130,7 @@ def _learned_each_time(inferred: InferredSchemas, value: Any) -> tuple[Schema, A
     return schema, as_data(schema, value)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(_JSON.filter(lambda value: value is not None), max_size=6))
 def test_the_short_way_of_values_that_widen_nothing_gives_what_the_rules_give(values):
     short, plain = InferredSchemas(), InferredSchemas()
@@ -153,7 +154,7 @@ _ROWS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.lists(_ROWS, min_size=1, max_size=4), min_size=1, max_size=4))
 def test_by_columns_comes_what_comes_by_records(batches: list[list[dict[str, Any]]]):
     alone, together = inferring(), inferring()

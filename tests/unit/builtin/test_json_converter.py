@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import (
@@ -27,6 +27,7 @@ from kconnect.api import (
 from kconnect.builtin.converters.json_columns import escaped
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.java.compat import jackson
+from kit.examples import examples
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 NASTY = st.text(st.sampled_from('"\\,[]\n\t\x00\x1b\x7f€é😀a'), max_size=12)
@@ -82,7 +83,7 @@ def configured(**config: str) -> JsonConverter:
 
 @pytest.mark.parametrize("envelope", ["true", "false"])
 @given(rows=st.lists(ROWS, min_size=1, max_size=4))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_struct_column_gives_the_bytes_that_records_give(envelope: str, rows: list[Struct]) -> None:
     converter = configured(schemas_enable=envelope)
     batch = RecordBatch.from_records([SourceRecord({}, {}, "t", row, value_schema=ROW) for row in rows])
@@ -93,7 +94,7 @@ def test_a_struct_column_gives_the_bytes_that_records_give(envelope: str, rows: 
 
 
 @given(texts=st.lists(st.none() | TEXT | NASTY, min_size=1, max_size=6), start=st.integers(0, 2))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_string_column_gives_the_bytes_that_records_give(texts: list[str | None], start: int) -> None:
     converter = configured()
     schema = Schema.OPTIONAL_STRING_SCHEMA

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 import fsspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import SinkRecord, SinkTask
@@ -16,6 +16,7 @@ from kconnect.builtin.connectors.objects.s3_sink import S3SinkConnector, S3SinkT
 from kconnect.builtin.stores.file_store import StoreSettings, file_store
 from kconnect.builtin.stores.flush_plan import FlushLimits
 from kconnect.testing import SinkHarness
+from kit.examples import examples
 
 PARTITIONER = "io.confluent.connect.storage.partitioner."
 COUNT = 30
@@ -35,7 +36,7 @@ class SinkInMemory(S3SinkConnector):
         return TaskInMemory
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     kind=st.sampled_from(["Default", "Hourly", "Field"]),
     flush=st.integers(1, 5),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import DataError, RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
@@ -23,6 +23,7 @@ from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.types.fitting import json_text
 from kconnect.testing import SinkHarness
+from kit.examples import examples
 from kit.random_types import Drawn, drawings
 
 Put = Callable[[Any], None]  # a batch or records
@@ -56,7 +57,7 @@ def one_by_one(
         return written(folder, puts, **more)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(drawn=st.lists(drawings(is_fine=True, has_nan=True), min_size=1, max_size=1), puts=st.integers(2, 3))
 def test_columns_of_a_schema_become_the_rows_that_its_records_do(
     drawn: list[Drawn], puts: int, tmp_path_factory: pytest.TempPathFactory

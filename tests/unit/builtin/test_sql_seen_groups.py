@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import DataError, RecordBatch, SinkRecord
@@ -19,6 +19,7 @@ from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.sql.sql_transform import SqlTransform
 from kconnect.runtime.pipeline.stages import StageError, TransformStep
 from kconnect.runtime.pipeline.transform_chain import TransformChain
+from kit.examples import examples
 
 QUERIES = (
     "SELECT a, b FROM records",
@@ -85,7 +86,7 @@ def made(query: str) -> Iterator[SqlTransform]:
     step.close()
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(values())
 def test_a_query_gives_of_many_records_what_it_gives_of_each(step: SqlTransform, values: list[Any]) -> None:
     compared(step, [SinkRecord("t", 0, None, None, None, value, at) for at, value in enumerate(values)])

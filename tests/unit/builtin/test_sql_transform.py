@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import (
@@ -33,6 +33,7 @@ from kconnect.builtin.types.column_type import schema_of
 from kconnect.builtin.types.declared import declared_type
 from kconnect.runtime.pipeline.stages import DROPPED, StageError, TransformStep
 from kconnect.runtime.pipeline.transform_chain import TransformChain
+from kit.examples import examples
 
 INNER = SchemaBuilder.struct().field("x", Schema.INT32_SCHEMA).field("y", Schema.OPTIONAL_STRING_SCHEMA).optional()
 ROW = (
@@ -146,7 +147,7 @@ def outcome(chain: TransformChain, given: list[SourceRecord] | RecordBatch) -> A
     return list(after.to_records() if isinstance(after, RecordBatch) else after or [])
 
 
-@settings(max_examples=50)  # one record costs DuckDB 2 ms: each example is for one of the steps
+@examples(50)  # one record costs DuckDB 2 ms: each example is for one of the steps
 @given(
     text=st.sampled_from([*QUERIES, *CONDITIONS]), values=st.lists(rows, min_size=1, max_size=3), has_null=st.booleans()
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kconnect.api import ConfigError, DataError, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
@@ -23,6 +23,7 @@ from kconnect.builtin.types.contracts import Contract, Contracts, Discards
 from kconnect.builtin.types.evolution import Evolution, SchemaRules, conformed, merged
 from kconnect.builtin.types.settling import Settling, settled
 from kconnect.testing import SinkHarness
+from kit.examples import examples
 from kit.tables import FORMATS, memory_settings, read_table, table_settings
 
 AT = TopicPartition("t", 0)
@@ -268,7 +269,7 @@ _VALUES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(st.lists(st.tuples(_VALUES, st.booleans()), min_size=1, max_size=4), min_size=1, max_size=4))
 @pytest.mark.parametrize("widens", [True, False])
 @example([[(10**39, False)], [(2**53 + 1, False), (0.0, False)]])  # of a column of text, in one of decimals

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kconnect.api import DataError, SinkRecord
@@ -15,6 +15,7 @@ from kconnect.builtin.connectors.tables.record_columns import batches_of_records
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.builtin.types.fitting import json_text
 from kconnect.testing import SinkHarness
+from kit.examples import examples
 from kit.tables import read_table, table_settings
 
 _LATER = {"topics": "t", "flush.ms": "60000", "flush.rows": "1000000"}
@@ -38,7 +39,7 @@ _VALUES = st.fixed_dictionaries(
 _folders = itertools.count()
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @example([{"id": 0, "in": {"q": False}}, {"id": 0, "in": {"q": 0}}, {"id": 0, "in": {"q": 0.5}}])
 @given(st.lists(st.one_of(_VALUES, _VALUES, _VALUES, st.none()), min_size=1, max_size=12))
 @pytest.mark.parametrize("mode", ["append", "upsert"])

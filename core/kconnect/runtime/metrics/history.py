@@ -273,18 +273,24 @@ class _Track:
         return 1 in self.present
 
     def to_json(self, names: Sequence[str], order: Sequence[int]) -> dict[str, list[float | None]]:
-        return {name: list(self._series(place, name, order)) for place, name in enumerate(names)}
-
-    def _series(self, place: int, name: str, order: Sequence[int]) -> Iterator[float | None]:
-        codes, default = self.codes.get(place), None if name in TIMES else 0.0
+        """A series each; those in which nothing was counted are one list."""
+        is_there = [bool(self.present[at]) for at in order]
+        nothing: Mapping[float | None, list[float | None]] = {
+            None: [None] * len(order),
+            0.0: [0.0 if there else None for there in is_there],
+        }
         values = _decoded()
-        for at in order:
-            if not self.present[at]:
-                yield None
-            elif codes is None or (not codes[at] and default is None):
-                yield default
-            else:
-                yield values[codes[at]]
+
+        def series(place: int, name: str) -> list[float | None]:
+            codes, default = self.codes.get(place), None if name in TIMES else 0.0
+            if codes is None:
+                return nothing[default]
+            return [
+                None if not there else values[codes[at]] if codes[at] else default
+                for at, there in zip(order, is_there, strict=True)
+            ]
+
+        return {name: series(place, name) for place, name in enumerate(names)}
 
     def size(self) -> int:
         return sum(codes.__sizeof__() for codes in self.codes.values()) + self.present.__sizeof__()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, TypeVar
 
 from kconnect.api import Connector, Converter, HeaderConverter, Predicate, Transformation
@@ -15,7 +15,7 @@ from kconnect.errors import ConfigError
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
 from kconnect.runtime.plugins.aliases import BUILTINS, PluginType, names_of, short_names
-from kconnect.runtime.plugins.isolation import PLUGIN_GROUP, PluginFolders
+from kconnect.runtime.plugins.isolation import PluginFolders, installed_points
 from kconnect.runtime.plugins.plugin_info import (
     CONVERTERS,
     PasswordSettings,
@@ -91,7 +91,7 @@ class PluginRegistry:
         folders.open()
         java = java or JavaSettings()
         java_plugins = JavaPlugins(JavaIndex.of(plugin_path, java.discovery), java)
-        return cls(folders, tuple(entry_points(group=PLUGIN_GROUP)), java_plugins)
+        return cls(folders, installed_points(), java_plugins)
 
     def check_discovery(self) -> DiscoveryCheck | None:
         """Say, or refuse, as `plugin.discovery` of the worker asks, what Java's plugins lack; to be stopped.

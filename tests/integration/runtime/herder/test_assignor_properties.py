@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.runtime.herder.assignment.eager import assign_eagerly
 from kconnect.runtime.herder.assignment.protocol import Work
+from kit.examples import examples
 from kit.simulated_group import SimulatedGroup
 
-QUICK = settings(deadline=None, max_examples=150)
+QUICK = examples(150)
 # Rounds a group may need to come to rest: lost work waits, waiting ends, duplicates and surplus go, new is placed; of
 # 6,000 random histories six needed four
 MOST_ROUNDS = 6
@@ -73,7 +74,7 @@ def assert_round_is_safe(group: SimulatedGroup, missed_by: list[str]) -> None:
         assert part in parts(before[owner]) or part in given_now
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(MEMBER_COUNTS, CONNECTORS, DELAYS, EVENTS)
 def test_nothing_runs_twice_and_a_group_left_alone_comes_to_an_even_rest(count, connectors, delay_ms, events):
     group = new_group(count, connectors, delay_ms)

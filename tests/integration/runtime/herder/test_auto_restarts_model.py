@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.errors import ConnectError
@@ -18,6 +18,7 @@ from kconnect.runtime.herder.decisions.instructions import Announce, Instruction
 from kconnect.runtime.herder.decisions.writes import ForAutoRestart, PutRestart
 from kconnect.runtime.herder.membership import Joining, Lost
 from kconnect.runtime.storage.config_topic import RestartRequested
+from kit.examples import examples
 from kit.herder_state import Member
 from kit.trace_replay import replay
 
@@ -160,7 +161,7 @@ class World:
         self.do(member.step(StatusesRead(tuple(self.failed.items()), is_all=True)))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(STEPS), st.sampled_from(NAMES), st.integers(0, TASKS - 1)), min_size=5, max_size=40

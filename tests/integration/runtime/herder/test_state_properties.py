@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.model import TargetState, TaskId
@@ -17,6 +17,7 @@ from kconnect.runtime.herder.decisions.facts import Phase
 from kconnect.runtime.herder.decisions.instructions import CatchUp, Instruction, RequestRejoin, StartWork, StopWork
 from kconnect.runtime.herder.membership import Joining, Lost
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
+from kit.examples import examples
 from kit.herder_state import Member
 from kit.trace_replay import replay
 
@@ -152,7 +153,7 @@ def config_of(snapshot: ClusterSnapshot, part: str | TaskId) -> Mapping[str, str
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(NAMES)), max_size=25))
 def test_a_member_left_alone_runs_its_work_with_the_configs_of_now(version: int, steps: list[tuple[str, str]]) -> None:
     world = World(version)
@@ -165,7 +166,7 @@ def test_a_member_left_alone_runs_its_work_with_the_configs_of_now(version: int,
     assert world.running == {part: config_of(now, part) for part in configured(now) & own}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(NAMES)), max_size=15))
 def test_a_member_at_rest_is_left_alone_by_a_rebalance_that_gives_it_the_same(steps: list[tuple[str, str]]) -> None:
     world = World(2)

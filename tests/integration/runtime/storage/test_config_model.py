@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.model import LogRecord, TargetState, TaskId
@@ -16,6 +16,7 @@ from kconnect.runtime.storage import config_topic
 from kconnect.runtime.storage.config_store import TopicConfigStore
 from kconnect.runtime.storage.record_log import Entry, MemoryRecordLog, MemoryTopic
 from kconnect.runtime.storage.snapshot import ClusterSnapshot, ConfigFold
+from kit.examples import examples
 
 NAMES = ("a", "a-0", "b")  # names that could be taken for each other's tasks
 
@@ -135,7 +136,7 @@ RECORDS = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), RECORDS) | st.just(None), max_size=40))
 def test_any_records_in_any_order_and_compacted_at_any_time_fold_to_what_the_model_says(written):
     topic = MemoryTopic("configs")
@@ -166,7 +167,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), ACTIONS) | st.just(None), max_size=25))
 def test_who_comes_after_compaction_sees_the_same_tasks_or_knows_that_some_are_lost(actions):
     """Leaders write, and die between the tasks of a set; whoever reads later never takes half a set for a whole one."""

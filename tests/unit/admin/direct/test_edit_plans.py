@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.direct.access import InternalTopic
@@ -41,6 +41,7 @@ from kconnect.runtime.storage.status_topic import (
     status_key,
     topic_key,
 )
+from kit.examples import examples
 from kit.topic_views import config_view, offset_view, records_of, status_view
 
 C, S, O = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET  # noqa: E741 - short names of three topics
@@ -110,7 +111,7 @@ def check_each_state_is_before_or_after(history, plan, name):
 
 
 @given(histories, st.sampled_from(NAMES), targets)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_pause_resume_or_stop_is_done_at_once(entries, name, state):
     history = records_of(entries)
     view = config_view(history)
@@ -126,7 +127,7 @@ def test_a_pause_resume_or_stop_is_done_at_once(entries, name, state):
 
 
 @given(histories, st.sampled_from(NAMES))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_deletion_reads_as_before_or_after_also_between_any_two_records(entries, name):
     history = records_of(entries)
     view = config_view(history)
@@ -140,7 +141,7 @@ def test_a_deletion_reads_as_before_or_after_also_between_any_two_records(entrie
 
 
 @given(histories, st.integers(0, 40), st.sampled_from(NAMES))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_restored_connector_is_as_it_was_and_doing_it_again_does_nothing(entries, cut, name):
     history = records_of(entries)
     now, then = config_view(history), config_view(history[:cut])
@@ -161,7 +162,7 @@ def test_a_restored_connector_is_as_it_was_and_doing_it_again_does_nothing(entri
 
 
 @given(histories, st.integers(0, 40), st.sampled_from(NAMES))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_restore_cut_between_records_mixes_no_tasks_and_can_be_repeated(entries, cut, name):
     """The order alone has to do here; a config comes with what is wanted of it, as nothing may run that was stopped."""
     history = records_of(entries)
@@ -180,7 +181,7 @@ def test_a_restore_cut_between_records_mixes_no_tasks_and_can_be_repeated(entrie
 
 
 @given(histories, histories, st.booleans())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_an_import_makes_the_cluster_hold_the_export_connector_by_connector(source, target, replace):
     exported = LiveTopics(config_view(records_of(source)), offset_view())
     document = archive_document(exported, None, 0, masks=SecretMasks(reveal=True), skip=lambda _: None)

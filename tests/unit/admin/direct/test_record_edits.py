@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.direct.access import InternalTopic
@@ -20,6 +20,7 @@ from kconnect.model import LogRecord
 from kconnect.runtime.storage.config_topic import (
     encode_connector,
 )
+from kit.examples import examples
 from kit.topic_views import records_of
 
 C, S, O = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET  # noqa: E741 - short names of three topics
@@ -91,7 +92,7 @@ def test_deleting_what_is_not_there_names_what_is_near():
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40), st.sampled_from(InternalTopic))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_bytes_can_be_forced_in_and_deleted(key, value, which):
     import base64
 

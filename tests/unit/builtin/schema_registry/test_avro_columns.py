@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from kconnect.api import (
@@ -33,6 +33,7 @@ from kconnect.builtin.schema_registry.avro.avro_converter import AvroConverter
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.fetched import FetchedBatch
 from kconnect.runtime.pipeline.stages import StageError
+from kit.examples import examples
 from kit.memory_registry import MemoryRegistry
 from kit.random_avro import random_row_schema, random_rows
 
@@ -71,7 +72,7 @@ def read_columns(made: AvroConverter, data: list[Any]) -> tuple[Schema | None, l
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(50, unharmful=[HealthCheck.function_scoped_fixture])
 def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> None:
     random = Random(seed)
     general = random.random() < 0.3
@@ -98,7 +99,7 @@ def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> No
 
 
 @given(st.integers(0, 1 << 32), st.integers(1, 40))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(100, unharmful=[HealthCheck.function_scoped_fixture])
 def test_few_rows_give_the_columns_that_many_give(seed: int, count: int) -> None:
     random = Random(seed)
     made = converter(enhanced_avro_schema_support="true", allow_optional_map_keys=random.choice(_FLAGS))
@@ -133,7 +134,7 @@ def test_few_rows_that_records_refuse_are_left_to_columns() -> None:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(50, unharmful=[HealthCheck.function_scoped_fixture])
 def test_damaged_records_are_never_read_as_something_else(seed: int) -> None:
     random, made = Random(seed), converter(enhanced_avro_schema_support="true")
     schema = random_row_schema(random)

@@ -9,7 +9,7 @@ import os
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import DataError, Date, Decimal, RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct, Timestamp
@@ -17,6 +17,7 @@ from kconnect.api.columns import column_of, values_of
 from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.transforms.with_schema import WithSchema
 from kconnect.builtin.types.declared import Declared, declared_type
+from kit.examples import examples
 
 UTC = datetime.UTC
 
@@ -255,7 +256,7 @@ def shown(value):
 
 
 # KCONNECT_TYPE_EXAMPLES=1000000 is the long form: 6 ms each
-@settings(deadline=None, max_examples=int(os.environ.get("KCONNECT_TYPE_EXAMPLES", "150")))
+@examples(int(os.environ.get("KCONNECT_TYPE_EXAMPLES", "150")))
 @given(declared_rows())
 def test_records_and_columns_give_the_same(drawn):
     ddl, rows = drawn

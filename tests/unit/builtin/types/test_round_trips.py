@@ -21,7 +21,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kconnect.api import Converter, RecordBatch, Schema, SchemaAndValue, SinkRecord, Struct
 from kconnect.api.columns import arrow_type, column_of, values_of
@@ -38,6 +38,7 @@ from kconnect.builtin.types.declared import Declared, declared_type
 from kconnect.builtin.types.foreign_schemas import of_arrow
 from kconnect.spark.arrow_types import arrow_schema, struct_type
 from kconnect.testing import SinkHarness
+from kit.examples import examples
 from kit.memory_registry import MemoryRegistry
 from kit.objects import sink_into, source_of
 from kit.random_avro import random_row_schema, random_rows
@@ -328,7 +329,7 @@ def with_defaults(schema: Schema | None, value: Any, *, has_all_numbers: bool) -
 SHARES = sum(room.share for room in ROOMS.values())
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(drawn=drawings(is_fine=True))
 def test_types_come_back_from_other_ways_to_say_them(drawn: Drawn) -> None:
     """DDL, Arrow, and Spark's types with their DDL."""

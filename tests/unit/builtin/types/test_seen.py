@@ -11,13 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import DataError, Schema, SchemaBuilder, Struct
 from kconnect.builtin.converters import plain_json_type
 from kconnect.builtin.types.seen import NOTHING, Kind, Seen, is_untyped, joined, joined_schemas, see
 from kconnect.builtin.types.seen_columns import column_of_seen, seen_column, seen_table
+from kit.examples import examples
 
 _NUMBERS = st.one_of(
     st.integers(-1000, 1000),
@@ -81,7 +82,7 @@ def _json(value: Any) -> Any:
     return [_json(item) for item in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(_COLUMNS)
 def test_no_value_changes_in_its_column(values: list[Any]):
     column = seen_column(values)
@@ -89,7 +90,7 @@ def test_no_value_changes_in_its_column(values: list[Any]):
     assert all(is_same(one, read, column.type) for one, read in zip(values, column.to_pylist(), strict=True)), column
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(_COLUMNS, st.data())
 def test_any_division_into_batches_gives_the_type_and_values_of_all_at_once(values: list[Any], data: st.DataObject):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(values)), max_size=4)))
@@ -102,7 +103,7 @@ def test_any_division_into_batches_gives_the_type_and_values_of_all_at_once(valu
     assert str(made.to_pylist()) == str(seen_column(values).to_pylist()), "str: NaN is not equal to itself"
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(_COLUMNS, _COLUMNS)
 def test_types_join_as_values_do_but_for_digits_that_only_values_show(one: list[Any], other: list[Any]):
     both = joined(seen_column(one).type, seen_column(other).type)
@@ -136,7 +137,7 @@ def _is_of(plain: plain_json_type.PlainType, seen: Seen) -> bool:
     return members.keys() == seen.members.keys() and all(_is_of(members[name], seen.members[name]) for name in members)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(_COLUMNS)
 def test_values_whose_texts_have_one_form_are_seen_as_of_one_type(values: list[Any]):
     """What PlainJsonColumns learns says more: how numbers are written, in which order members come, how they lack."""

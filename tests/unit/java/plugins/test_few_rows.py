@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import Schema, SchemaBuilder, Time, Timestamp
@@ -16,6 +16,7 @@ from kconnect.api.columns import column_of, values_of
 from kconnect.errors import DataError
 from kconnect.java.plugins.blocks import BlockReader, BlockWriter
 from kconnect.java.plugins.few_rows import write_rows
+from kit.examples import examples
 from kit.random_data import random_schema, random_value
 
 
@@ -45,7 +46,7 @@ def read_by_rows(block: bytes, schema: Schema, count: int) -> list[Any]:
 
 
 @given(st.integers(0, 1 << 32), st.integers(0, 40))
-@settings(max_examples=1500)
+@examples(1500)
 def test_columns_by_rows_are_read_as_arrows_and_arrows_by_rows(seed: int, count: int) -> None:
     random = Random(seed)
     schema = random_schema(random)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from kconnect.errors import ConnectError
@@ -19,6 +19,7 @@ from kconnect.runtime.config.client_config import producer_config
 from kconnect.runtime.kafka import BulkProducer, ByteColumn, DeliveryFailure, KafkaBatch, KafkaRecord
 from kconnect.runtime.kafka.bulk_client import BulkClient
 from kconnect.runtime.kafka.clients import ClientLog
+from kit.examples import examples
 from kit.pace import ample_s, now
 from kit.played_broker import PRODUCE, PlayedBroker, played_broker
 from kit.producers import queued
@@ -130,9 +131,7 @@ def test_a_large_unit_of_plain_records_is_written_whole_and_in_order(brokers: st
         sender.close()
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@examples(15, unharmful=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=40)), min_size=1))
 def test_keys_and_values_arrive_as_they_are_empty_ones_and_none_included(
     brokers: str, rows: list[tuple[bytes | None, bytes | None]]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import SinkTaskContext
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import TargetState, TopicPartition
+from kit.examples import examples
 from kit.sink_bench import PLACES, Buffered, BufferedColumns, SinkBench, SinkRun
 
 Action = tuple[str, int, int]
@@ -122,7 +123,7 @@ def last_life(count: int) -> Life:
     return [("assign all", 0, 0), *(("write", index, 3) for index in range(3)), *([("wait", 0, 1)] * count)]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(lives=st.one_of(*map(lives_of, FOCUSES)), columns=st.booleans(), most=st.sampled_from([1, 3, 100]))
 def test_nothing_is_skipped_or_committed_before_it_is_flushed_whatever_happens(
     lives: list[Life], columns: bool, most: int

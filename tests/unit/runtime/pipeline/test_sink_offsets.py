@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -15,6 +14,7 @@ from kconnect.runtime.pipeline.put_queue import PutBatch, PutQueue
 from kconnect.runtime.pipeline.sink_offsets import CommitTimer, SinkOffsets
 from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
 from kconnect.runtime.pipeline.sink_puts import RecordsPut
+from kit.examples import examples
 
 PLACES = [TopicPartition("numbers", 0), TopicPartition("numbers", 1), TopicPartition("letters", 0)]
 STRANGER = TopicPartition("strangers", 0)
@@ -168,9 +168,9 @@ class Holds(RuleBasedStateMachine):
 
 
 TestSinkState = SinkState.TestCase
-TestSinkState.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestSinkState.settings = examples(100, stateful_step_count=30)
 TestHolds = Holds.TestCase
-TestHolds.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestHolds.settings = examples(60, stateful_step_count=25)
 
 
 def test_a_commit_is_due_after_each_interval_and_one_on_its_way_is_waited_for_until_its_timeout() -> None:

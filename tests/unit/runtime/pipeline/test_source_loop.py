@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import ConfigDef, ConnectRecord, Transformation
@@ -15,6 +15,7 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.runtime.pipeline.boundaries import Boundary, IntervalBoundary, PollBoundary
 from kconnect.runtime.pipeline.health import CONVERSION
 from kconnect.runtime.pipeline.stages import TransformStep
+from kit.examples import examples
 from kit.source_bench import MovedNumbers, Numbers, ReportedNumbers, ReportedRuns, Run, Runs, SourceBench
 from kit.waiting import eventually
 
@@ -100,7 +101,7 @@ def is_quiet(actions: Life) -> bool:
     }
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(lives=LIVES, kind=st.sampled_from(KINDS), room=st.sampled_from([None, 1000]))
 def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], kind: type[Numbers], room: int | None) -> None:
     bench = SourceBench()
@@ -130,7 +131,7 @@ def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], kind: t
     assert 3 <= bench.committed <= furthest
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     lives=LIVES,
     kind=st.sampled_from(KINDS),

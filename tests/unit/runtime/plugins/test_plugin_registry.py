@@ -388,6 +388,20 @@ def test_what_pip_installed_into_a_plugin_folder_is_not_searched_but_its_entry_p
     assert "kc_bundle.Bundled" in {plugin.class_name for plugin in registry.describe()}
 
 
+def test_what_pip_installs_meanwhile_is_there_for_the_next_registry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError):
+        PluginRegistry.load().connector_class("late")
+    (tmp_path / "kc_late.py").write_text(CONNECTOR.format(name="Late"))
+    info = tmp_path / "kc_late-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: kc-late\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[kconnect.plugins]\nlate = kc_late:Late\n")
+    assert PluginRegistry.load().connector_class("late").__name__ == "Late"
+
+
 def test_folders_and_jars_of_java_are_no_python_plugins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     jars = tmp_path / "connect-file"
     jars.mkdir()
