@@ -3,6 +3,7 @@ package kconnect.host;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 
 /** Log lines for Python, which has the levels; those of Java's loggers are copied here, so that most lines cost a look. */
 public final class Log {
@@ -11,6 +12,7 @@ public final class Log {
     private static final ThreadLocal<Boolean> QUIET = new ThreadLocal<>();
     private static volatile Control control;
     private static volatile int changes;
+    private static Consumer<Map<String, Integer>> listener = levels -> {}; // guarded by this class
 
     /** What stands between the line that logs and this. */
     private static final List<String> LOGGERS = List.of("kconnect.host.Log", "kconnect.host.HostLogger", "kconnect.host.Control",
@@ -45,6 +47,13 @@ public final class Log {
         LEVELS.putAll(levels);
         KNOWN.clear();
         changes++;
+        listener.accept(levels);
+    }
+
+    /** Gives levels to who keeps them itself, now and after each change. */
+    static synchronized void onLevels(Consumer<Map<String, Integer>> given) {
+        listener = given;
+        given.accept(LEVELS);
     }
 
     /** How often levels have changed. */
@@ -59,7 +68,7 @@ public final class Log {
                 Integer found = LEVELS.get(above);
                 if (found != null) return found;
             }
-            return LEVELS.getOrDefault("root", 20);
+            return LEVELS.getOrDefault("root", INFO);
         });
     }
 
@@ -73,9 +82,13 @@ public final class Log {
         }
     }
 
-    /** The level of what somebody has to look at, as Python numbers it. */
+    /** Levels as Python numbers them. */
+    static final int FATAL = 50;
     static final int ERROR = 40;
     static final int WARN = 30;
+    static final int INFO = 20;
+    static final int DEBUG = 10;
+    static final int TRACE = 5;
 
     /** Writes a line; the session that it is of says whose it is. */
     public static void write(String logger, int level, String message, Throwable thrown) {
@@ -94,6 +107,6 @@ public final class Log {
 
     /** What a plugin printed, whose it is by the thread that ended the line. */
     static void printed(String stream, String line) {
-        write("kconnect.java." + stream, 20, line, null);
+        write("kconnect.java." + stream, INFO, line, null);
     }
 }

@@ -32,6 +32,8 @@ public final class Main {
         PrintStream output = System.out;
         // Plugins look for the worker's properties in it, as Iceberg's sink does
         if (start.hasNonNull("command")) System.setProperty("sun.java.command", start.get("command").asText());
+        LogOfLog4j.offer();
+        LogOfJdk.offer();
         Host host = new Host(start);
         Path folder = Path.of(start.get("socket").asText()).getParent();
         endWith(input, folder, start.path("records").asBoolean());

@@ -27,7 +27,7 @@ from kconnect.java.plugins.index import JavaIndex
 from kconnect.java.plugins.java_error import JavaHostDiedError
 from kconnect.java.plugins.sink_task import JavaSinkTask, RawRun
 from kconnect.java.plugins.source_task import JavaSourceTask
-from kconnect.logs.log_context import current_place, log_context
+from kconnect.logs.log_context import LogLevels, current_place, log_context
 from kconnect.runtime.herder.decisions.failures import failure_of
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
@@ -189,6 +189,33 @@ def test_what_a_task_prints_is_its_line_from_where_it_prints(
         logger.removeHandler(placed)
     (line,) = (one for one in caplog.records if one.name == logger.name)
     assert (line.getMessage(), line.pathname, places) == ("hello", "Careless.java", [("prints", 0)])
+
+
+@pytest.mark.parametrize(
+    ("logs", "lines"),
+    [
+        ("log4j", [(logging.WARNING, "well"), (logging.DEBUG, "well for the curious"), (logging.WARNING, "well")]),
+        ("commons", [(logging.WARNING, "well"), (logging.WARNING, "well")]),
+        ("jdk", [(logging.ERROR, "well again"), (logging.DEBUG, "well for the curious"), (logging.ERROR, "well again")]),
+    ],
+)
+def test_lines_of_each_api_have_their_levels_and_heed_ours(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture, logs: str, lines: list[tuple[int, str]]
+) -> None:
+    levels = LogLevels()
+    caplog.handler.setLevel(logging.NOTSET)
+    with sinks(host, folder, "logs") as (sink,):
+        sink.put(f"{logs} well")
+        levels.set("kit.Careless", logging.DEBUG)
+        try:
+            sink.put(f"{logs} well", "say all")
+        finally:
+            levels.set("kit.Careless", logging.NOTSET)
+        eventually(lambda: "all" in said(caplog), 10, "the lines are there")
+    found = [record for record in caplog.records if record.name == "kit.Careless"]
+    assert [(record.levelno, record.message.partition("\n")[0]) for record in found[:-1]] == lines
+    assert {record.pathname for record in found} == {"Careless.java"}
+    assert ("DataException: of log4j" in caplog.text) is (logs == "log4j")
 
 
 def test_who_ends_the_jvm_is_named(host: HostProcess, folder: str) -> None:

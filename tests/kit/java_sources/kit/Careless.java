@@ -9,6 +9,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.commons.logging.LogFactory;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.Gauge;
@@ -21,6 +22,7 @@ import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
+import org.apache.logging.log4j.LogManager;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -54,6 +56,9 @@ public final class Careless {
         private void obey(SinkRecord record, String what, String rest) {
             switch (what) {
                 case "say": LOG.info(rest); break;
+                case "log4j": log4j(rest); break;
+                case "commons": LogFactory.getLog(Careless.class).warn(rest); break;
+                case "jdk": jdk(rest); break;
                 case "print": System.out.println(rest); break;
                 case "interrupt": Thread.currentThread().interrupt(); break;
                 case "flood": interrupted(() -> flood(Integer.parseInt(rest))); break;
@@ -68,6 +73,17 @@ public final class Careless {
                 case "report-made": report(made(record)); break;
                 default: throw new ConnectException("It does not do " + what);
             }
+        }
+
+        private void log4j(String text) {
+            LogManager.getLogger(Careless.class).debug("{} for the curious", text);
+            LogManager.getLogger(Careless.class).warn(text, new DataException("of log4j"));
+        }
+
+        private void jdk(String text) {
+            java.util.logging.Logger logger = java.util.logging.Logger.getLogger(Careless.class.getName());
+            logger.fine(text + " for the curious");
+            logger.log(java.util.logging.Level.SEVERE, "{0} again", text);
         }
 
         private void gauge(String name, Supplier<?> value) {

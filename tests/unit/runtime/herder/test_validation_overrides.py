@@ -134,7 +134,7 @@ def test_a_policy_may_want_an_override() -> None:
 
 
 def test_a_policy_that_fails_allows_nothing() -> None:
-    reported = ["The override policy failed: NoTuning.validate() raised RuntimeError"]
+    reported = ["The override policy failed: NoTuning.validate() raised RuntimeError: on purpose"]
     assert validated_by_policy({"producer.override.acks": "1", "producer.override.fail": "5"}) == {
         "producer.override.acks": reported,
         "producer.override.fail": reported,

@@ -68,4 +68,5 @@ def refused_overrides(
     except Exception as error:  # a plugin call
         call = f"{type(policy).__name__}.validate()"
         log.exception("%s failed: no override of %s is allowed", call, request.connector_name)
-        return dict.fromkeys(request.client_props, f"The override policy failed: {call} raised {type(error).__name__}")
+        raised = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return dict.fromkeys(request.client_props, f"The override policy failed: {call} raised {raised}")
