@@ -55,7 +55,12 @@ def exception_message(error: BaseException) -> str | None:
 
 
 def exception_trace(error: BaseException) -> str:
-    """The first line of a Java stack trace, class and message, then Python's traceback; without secrets."""
+    """Java's stack trace of what was thrown there; else its first line, class and message, then Python's traceback.
+
+    It is without secrets.
+    """
+    if thrown := str(getattr(error, "java_trace", "")):
+        return redact(thrown)
     message = exception_message(error)
     head = f"{exception_name(error)}: {message}" if message else exception_name(error)
     return redact(f"{head}\n" + "".join(traceback.format_exception(error)))

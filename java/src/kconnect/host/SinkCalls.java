@@ -280,6 +280,10 @@ final class SinkCalls implements Session.Served {
         }
         if (found == null) return made;
         found.forEach((place, offset) -> {
+            if (place == null) { // Source: WorkerSinkTask.commitOffsets, to which it is one that is not assigned
+                Log.write(LOGGER, Log.WARN, "Ignoring invalid task provided offset null/" + offset + " -- partition not assigned", null);
+                return;
+            }
             if (offset == null) throw new ConnectException("preCommit() gives null as the offset of " + place);
             made.add(new Object[] {place.topic(), place.partition(), offset.offset(), offset.metadata()});
         });

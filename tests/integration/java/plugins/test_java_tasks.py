@@ -28,6 +28,7 @@ from kconnect.java.plugins.java_error import JavaHostDiedError
 from kconnect.java.plugins.sink_task import JavaSinkTask, RawRun
 from kconnect.java.plugins.source_task import JavaSourceTask
 from kconnect.logs.log_context import LogLevels, current_place, log_context
+from kconnect.model import TopicPartition
 from kconnect.runtime.herder.decisions.failures import failure_of
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
@@ -170,6 +171,15 @@ def test_a_rewind_to_no_offset_is_said_and_not_done(
     assert "Cannot rewind t-0 to null offset" in caplog.text
 
 
+def test_an_offset_of_no_partition_is_passed_over_and_the_others_are_committed(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sinks(host, folder, "commits") as (commits,):
+        commits.put("commit-nowhere")
+        assert commits.task.pre_commit({TopicPartition("t", 0): 1}) == {TopicPartition("t", 0): 1}
+        eventually(lambda: "Ignoring invalid task provided offset null/" in caplog.text, 10, "it is said")
+
+
 def test_what_a_task_prints_is_its_line_from_where_it_prints(
     host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -191,12 +201,18 @@ def test_what_a_task_prints_is_its_line_from_where_it_prints(
     assert (line.getMessage(), line.pathname, places) == ("hello", "Careless.java", [("prints", 0)])
 
 
+_WARNED, _REFUSED = (logging.WARNING, "well"), (logging.ERROR, "well again")
+
+
 @pytest.mark.parametrize(
     ("logs", "lines"),
     [
-        ("log4j", [(logging.WARNING, "well"), (logging.DEBUG, "well for the curious"), (logging.WARNING, "well")]),
-        ("commons", [(logging.WARNING, "well"), (logging.WARNING, "well")]),
-        ("jdk", [(logging.ERROR, "well again"), (logging.DEBUG, "well for the curious"), (logging.ERROR, "well again")]),
+        ("log4j", [_WARNED, (logging.DEBUG, "well for the curious"), _WARNED]),
+        ("commons", [_WARNED, _WARNED]),
+        (
+            "jdk",
+            [(logging.ERROR, "well again"), (logging.DEBUG, "well for the curious"), (logging.ERROR, "well again")],
+        ),
     ],
 )
 def test_lines_of_each_api_have_their_levels_and_heed_ours(

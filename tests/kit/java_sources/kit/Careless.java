@@ -10,6 +10,7 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.commons.logging.LogFactory;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.Gauge;
@@ -35,6 +36,7 @@ public final class Careless {
     /** Does what the texts of its records say, such as `say hello`. */
     public static class Sink extends SinkTask {
         private volatile long puts;
+        private volatile boolean commitsNowhere;
 
         @Override
         public String version() {
@@ -69,10 +71,17 @@ public final class Careless {
                 case "gauge": gauge("puts", () -> puts); break;
                 case "gauge-bad": gauge("bad", () -> new Missing().pass(null)); break;
                 case "rewind-nowhere": context.offset(Collections.singletonMap(new TopicPartition(record.topic(), 0), null)); break;
+                case "commit-nowhere": commitsNowhere = true; break;
                 case "report": report(record); break;
                 case "report-made": report(made(record)); break;
                 default: throw new ConnectException("It does not do " + what);
             }
+        }
+
+        @Override
+        public Map<TopicPartition, OffsetAndMetadata> preCommit(Map<TopicPartition, OffsetAndMetadata> offsets) {
+            if (commitsNowhere) offsets.put(null, new OffsetAndMetadata(7));
+            return offsets;
         }
 
         private void log4j(String text) {
