@@ -130,6 +130,8 @@ class Terms:
     """File of our certificate, for messages."""
     redirects: int = 0
     """How many are followed, of GET; 0: a redirect is an answer. Only the server that was asked sees our headers."""
+    leads_inside: bool = False
+    """Whether a server of the internet may lead to an address of this network or machine by a redirect."""
     uses_proxies: bool = False
     """Whether HTTP_PROXY, HTTPS_PROXY and NO_PROXY count. Proxies are spoken to in plain HTTP."""
     shown: Callable[[str], str] = shown_url
@@ -189,6 +191,7 @@ class HttpExchange:
             if origin(moved) != origin(url):
                 kept = {name: value for name, value in request.headers.items() if name.lower() in _HARMLESS}
                 request = replace(request, headers=kept)
+            turn.led_by = turn.led_by or turn.peer
             url = moved
             turn.where = self._terms.shown(url)
         said = f"leads elsewhere more than {pluralize(self._terms.redirects, 'time')}"
@@ -222,6 +225,11 @@ class HttpExchange:
             connection.sock.close()
             connection = None
         connection = connection or self._connected(turn, parts, proxy)
+        if not self._terms.leads_inside and is_led_inside(turn.led_by, connection.peer):
+            connection.sock.close()
+            said = f"leads to {self._terms.shown(url)}, an address of this network"
+            raise HttpFailure(f"{turn.first} {said}", f"it {said}", hint=self._terms.advice.url)
+        turn.peer = connection.peer
         self._current = connection.sock
         is_reusable = False
         try:
@@ -289,6 +297,7 @@ class HttpExchange:
                 raise OSError(f"the proxy speaks {to.scheme}, which is not built in")
             sock = _opened(to.hostname or "", to.port or _PORTS[to.scheme], deadline)
             self._current = sock
+            peer = str(sock.getpeername()[0])
             if is_tls:
                 if proxy:
                     _tunnel(_Wire(sock, deadline, None), parts, to)
@@ -301,7 +310,7 @@ class HttpExchange:
             refused = OSError(f"the proxy: {err}") if isinstance(err, HTTPException) else err
             raise not_connected(turn.where, refused, turn.connect_timeout_s, self._terms.advice) from err
         turn.begin()
-        return _Connection(sock)
+        return _Connection(sock, None if proxy else peer)
 
 
 class _Turn:
@@ -310,8 +319,10 @@ class _Turn:
     def __init__(
         self, where: str, request: str, timeout_s: float, terms: Terms, silence: Silence | None = None
     ) -> None:
-        self.where = where
+        self.where = self.first = where
         self.request = request
+        self.peer: str | None = None
+        self.led_by: str | None = None  # the address of the first server that led elsewhere
         self.silence = silence
         self.timeout_s = timeout_s
         connect_s = terms.connect_timeout_s
@@ -339,9 +350,10 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Connection:
-    """One that is kept between exchanges. `has_answered`: it did once."""
+    """One that is kept between exchanges. `peer`: its address, None behind a proxy; `has_answered`: it did once."""
 
     sock: socket.socket
+    peer: str | None = None
     has_answered: bool = False
 
     def is_stale(self) -> bool:
@@ -475,6 +487,19 @@ def _opened(host: str, port: int, deadline: float) -> socket.socket:
         else:
             return sock
     raise problem or OSError(f"{host} has no address")
+
+
+def is_led_inside(one: str | None, other: str | None) -> bool:
+    """Whether the first address is of the internet and the second of a network or machine of our own. Pure."""
+    return one is not None and other is not None and _is_of_internet(one) and not _is_of_internet(other)
+
+
+def _is_of_internet(address: str) -> bool:
+    import ipaddress  # here: only redirects need it
+
+    found = ipaddress.ip_address(address)
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_global
 
 
 def _tunnel(wire: _Wire, parts: SplitResult, proxy: SplitResult) -> None:

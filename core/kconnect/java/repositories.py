@@ -203,5 +203,6 @@ def _terms() -> Terms:
         idle_s=_IDLE_S,
         tls=_tls,
         redirects=10,
+        leads_inside=True,
         uses_proxies=True,
     )

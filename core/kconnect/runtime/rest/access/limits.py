@@ -1,4 +1,4 @@
-"""What the config of an editor's connector may name: classes, local files, topics, config providers and secrets.
+"""What the config of an editor's connector may name: classes, local files, hosts, topics, config providers, secrets.
 
 A grant's limits, what the worker has, and a config in; what goes beyond the limits out. No I/O but a look at names of
 files. Without a word in the grant a config may not name what runs code that the editor writes, nor local files.
@@ -19,6 +19,7 @@ from kconnect.errors import ConfigError
 from kconnect.java.compat.regex import compile_java
 from kconnect.runtime.config.slot_keys import CORES, MEMORY, SLOT, memory_bytes
 from kconnect.runtime.rest.access.local_paths import holds, local_paths
+from kconnect.runtime.rest.access.remote_hosts import holds_host, remote_hosts
 
 _CODE: Final = (
     *(
@@ -123,6 +124,8 @@ class Limits:
     """The connectors that may be named, and steps that are not the worker's own; None: all but what runs code."""
     files: Sequence[str] = ()
     """Folders, and patterns of files, of the worker's machine."""
+    hosts: Sequence[str] | None = None
+    """Hosts that connectors may connect to: names, addresses and networks, with or without a port."""
     topics: Sequence[str] | None = None
     providers: Sequence[str] | None = None
     secrets: Sequence[str] | None = None
@@ -140,6 +143,7 @@ class Limits:
             *self._classes_beyond(config, host),
             *self._code_beyond(config),
             *self._files_beyond(config, host),
+            *self._hosts_beyond(config),
             *self._topics_beyond(config, host),
             *_groups_beyond(config, host, others or Others()),
             *_synced_groups_beyond(config, others or Others()),
@@ -189,6 +193,11 @@ class Limits:
             leads_anywhere = any(provider in host.providers for provider, _ in _REFERENCE.findall(path))
             if leads_anywhere or not any(holds(pattern, path) for pattern in self.files):
                 yield f"{key} names {path}, a path of this machine that the grant's files do not hold"
+
+    def _hosts_beyond(self, config: Mapping[str, str]) -> Iterator[str]:
+        for key, name in remote_hosts(config) if self.hosts is not None else ():
+            if not any(holds_host(pattern, name) for pattern in self.hosts or ()):
+                yield f"{key} names {name}, which is not among the grant's hosts"
 
     def _topics_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
         is_mirror = _is_mirror(config)

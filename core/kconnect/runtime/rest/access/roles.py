@@ -27,7 +27,7 @@ from kconnect.runtime.rest.access.needs import Role
 
 _EVERYBODY: Final = "*"
 _EVERY_CONNECTOR: Final = "*"
-_NAMES: Final = ("classes", "files", "topics", "providers", "secrets")
+_NAMES: Final = ("classes", "files", "hosts", "topics", "providers", "secrets")
 _NUMBERS: Final = ("tasks", "cores")
 _LIMITS: Final = (*_NAMES, *_NUMBERS, "memory")
 _KNOWN: Final = ("role", "users", "connectors", "records", *_LIMITS)
