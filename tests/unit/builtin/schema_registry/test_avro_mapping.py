@@ -6,13 +6,16 @@ import datetime
 import decimal
 import json
 
+import pyarrow as pa
 import pytest
 
 from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp
+from kconnect.api.columns import values_of
 from kconnect.builtin.schema_registry.avro.avro_codec import AvroCodec
 from kconnect.builtin.schema_registry.avro.avro_names import AvroOptions
 from kconnect.builtin.schema_registry.avro.avro_schema import avro_text, parse_avro
 from kconnect.builtin.schema_registry.avro.avro_values import reader_of, writer_of
+from kconnect.builtin.schema_registry.avro.columns_from_avro import ColumnReader
 from kconnect.builtin.schema_registry.avro.schema_from_avro import connect_of
 from kconnect.builtin.schema_registry.avro.schema_to_avro import avro_of
 
@@ -201,6 +204,41 @@ def test_names_are_scrubbed_on_request_and_refused_otherwise() -> None:
     assert (scrubbed["namespace"], scrubbed["name"], scrubbed["fields"][0]["name"]) == ("a_b", "x1c", "x_y")
     with pytest.raises(DataError, match="is not a valid Avro name"):
         AvroCodec(avro_of(schema, PLAIN))
+
+
+def test_names_have_letters_of_any_language_as_in_java() -> None:
+    schema = SchemaBuilder.struct().name("com.größen.Maß_1").field("größe", Schema.INT32_SCHEMA).build()
+
+    assert there_and_back(schema, Struct(schema, {"größe": 7})) == (schema, Struct(schema, {"größe": 7}))
+    for wrong in ("1a", "a.b", "a€", "\U00020000"):
+        with pytest.raises(DataError, match="is not a valid Avro name"):
+            AvroCodec(avro_of(SchemaBuilder.struct().name("R").field(wrong, Schema.INT32_SCHEMA).build(), PLAIN))
+
+
+def test_a_default_of_single_precision_has_the_digits_that_it_needs() -> None:
+    schema = SchemaBuilder.struct().name("R").field("f", SchemaBuilder.float32().default(0.10000000149011612)).build()
+
+    assert '"connect.default":0.1},"default":0.1}' in text_of(schema)
+
+
+def test_a_union_of_one_schema_is_a_struct_if_it_is_not_flattened() -> None:
+    avro = parse_avro('{"type":"record","name":"R","fields":[{"name":"a","type":["int"],"default":-3}]}')
+    schema = connect_of(avro, None, AvroOptions(flatten_singleton_unions=False))
+    member = schema.field("a").schema
+
+    value = reader_of(schema, avro)(AvroCodec(avro).decode(b"\x00\x0e"))
+    columns = ColumnReader(schema, avro).read(pa.array([b"\x00\x00\x00\x00\x01\x00\x0e"], pa.binary()))
+
+    assert (value, values_of(schema, columns, 1)) == (Struct(schema, {"a": Struct(member, {"int": 7})}), [value])
+    assert member.default["int"] == -3
+
+
+def test_generalized_unions_of_a_schema_are_numbered_alike_each_time() -> None:
+    avro = parse_avro('{"type":"record","name":"R","fields":[{"name":"a","type":["int","string"]}]}')
+    options = AvroOptions(generalized=True)
+
+    assert connect_of(avro, None, options) == connect_of(avro, None, options)
+    assert connect_of(avro, None, options).field("a").schema.name == "connect_union_0"
 
 
 def test_without_meta_data_only_avros_own_things_are_written() -> None:

@@ -256,6 +256,27 @@ def test_defaults_stand_for_null_and_for_what_is_missing(registry: MemoryRegistr
     assert written(own, schema, Struct(schema))[5:] == b'{"f":null}'
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": ["integer", "null"], "default": 7, "title": "T", "description": "d", "connect.type": "int32"},
+        {"type": "integer", "enum": [1, None], "default": 7, "title": "T", "description": "d", "connect.type": "int32"},
+    ],
+)
+def test_a_default_beside_several_kinds_is_of_the_whole_and_replaces_no_null(
+    registry: MemoryRegistry, schema: Any
+) -> None:
+    whole = {"type": "object", "properties": {"f": schema}}
+    settings = {"use_optional_for_nonrequired": "true"}
+
+    assert found(registry, whole, {"f": None}, **settings).value["f"] is None
+    assert found(registry, whole, {}, **settings).schema.field("f").schema == Schema.OPTIONAL_INT64_SCHEMA
+
+
+def test_a_whole_number_may_have_a_point(registry: MemoryRegistry) -> None:
+    assert found(registry, {"type": "integer"}, 3.0).value == 3
+
+
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
 def test_what_is_no_number_is_text_as_jackson_writes_it(registry: MemoryRegistry, text: str) -> None:
     made = converter(registry)

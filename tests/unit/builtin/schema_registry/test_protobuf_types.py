@@ -285,6 +285,27 @@ def test_an_absent_message_is_null_or_a_struct_of_defaults(registry: MemoryRegis
     assert plain(filled.value) == {"i": {"n": 0}}
 
 
+def test_a_wrapper_in_a_field_is_the_value_in_it(registry: MemoryRegistry) -> None:
+    text = (
+        'syntax = "proto3"; import "google/protobuf/wrappers.proto"; message M { google.protobuf.StringValue s = 1;'
+        " google.protobuf.UInt64Value u = 2; repeated google.protobuf.Int32Value r = 3; oneof o"
+        " { google.protobuf.BoolValue b = 4; } map<string, google.protobuf.DoubleValue> m = 5; }"
+    )
+    number = registered(registry, text)
+    data = record(
+        number, b"\x0a\x03\x0a\x01x\x12\x02\x08\x07\x1a\x00\x1a\x02\x08\x05\x22\x02\x08\x01\x2a\x05\x0a\x01k\x12\x00"
+    )
+
+    schema, value = read(converter(registry), data)
+    assert plain(value) == {"o_0": {"b": True}, "s": "x", "u": 7, "r": [0, 5], "m": {"k": 0.0}}
+    assert [schema.field(name).schema.type.name for name in "su"] == ["STRING", "INT64"]
+    assert plain(read(converter(registry), record(number, b"")).value) == {
+        "o_0": None, "s": None, "u": None, "r": [], "m": {},
+    }  # fmt: skip
+    whole = read(converter(registry, wrapper_for_raw_primitives="false"), data).value
+    assert plain(whole)["s"] == {"value": "x"}
+
+
 def test_unsigned_numbers_are_javas_long(registry: MemoryRegistry) -> None:
     text = 'syntax = "proto3"; message M { uint32 a = 1; fixed64 b = 2; sint32 c = 3; uint64 d = 4; }'
     registered(registry, text)

@@ -7,17 +7,14 @@ was, also of int and long, and writing needs no search for the branch that fits.
 
 from __future__ import annotations
 
-import re
 from io import BytesIO
-from typing import Any, Final
+from typing import Any
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.schema import SchemaParseException
 
 from kconnect.builtin.schema_registry.avro.avro_schema import NAMED, AvroType
 from kconnect.errors import DataError
-
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class AvroCodec:
@@ -88,7 +85,7 @@ class _CodecSchema:
         made: dict[str, Any] = {"type": kind, "name": flat}
         if kind == "enum":
             for symbol in avro.symbols:
-                _check_name(symbol, name)
+                _check_name(symbol, name, is_plain=True)  # fastavro takes no others
             made["symbols"] = avro.symbols
         elif kind == "fixed":
             made["size"] = avro.size
@@ -106,12 +103,21 @@ class _CodecSchema:
         return {"type": "record", "name": name, "fields": [{"name": branch_key(index), "type": self.of(branch)}]}
 
 
-def _check_name(part: str, whole: str) -> None:
-    if not _NAME.fullmatch(part):
+def _check_name(part: str, whole: str, *, is_plain: bool = False) -> None:
+    """Source: org.apache.avro.NameValidator.UTF_VALIDATOR (1.12): letters of any language, as in Java's records."""
+    if (
+        not part
+        or part[0].isdecimal()
+        or not all(_is_of_name(sign) and (sign.isascii() or not is_plain) for sign in part)
+    ):
         raise DataError(
             f"{part!r} is not a valid Avro name (in {whole!r}).",
             hint="Names in Avro have letters, digits and _; scrub.invalid.names=true replaces other characters.",
         )
+
+
+def _is_of_name(sign: str) -> bool:
+    return sign == "_" or (sign <= "\uffff" and (sign.isalpha() or sign.isdecimal()))
 
 
 def branch_key(index: int) -> str:

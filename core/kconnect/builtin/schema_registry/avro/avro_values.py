@@ -283,7 +283,7 @@ Reader = Callable[[Any], Any]
 def reader_of(schema: Schema, avro: AvroType) -> Reader:
     """A function from datums of `avro` to values of its Connect schema. Errors: the function's DataError."""
     if avro.kind == "union":
-        if is_union(schema) and optional_branch(avro) is None and len(avro.branches) > 1:
+        if is_union(schema) and optional_branch(avro) is None:
             return _union(schema, avro)
         index = next(index for index, branch in enumerate(avro.branches) if branch.kind != "null")
         read, key = reader_of(schema, avro.branches[index]), branch_key(index)

@@ -280,7 +280,7 @@ def _reader(schema: Schema | None, avro: AvroType) -> _Reader:
     if schema is None:
         raise NotInColumns
     if avro.kind == "union":
-        if is_union(schema) and optional_branch(avro) is None and len(avro.branches) > 1:
+        if is_union(schema) and optional_branch(avro) is None:
             return _union(schema, avro)
         index = next(index for index, branch in enumerate(avro.branches) if branch.kind != "null")
         return _Nullable(index, len(avro.branches), _reader(schema, avro.branches[index]))

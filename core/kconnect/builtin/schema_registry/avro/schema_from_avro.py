@@ -58,12 +58,12 @@ TO_LOGICAL: Final[Mapping[str, Callable[[Schema, Any], Any]]] = {
     Time.LOGICAL_NAME: Time.to_logical,
     Timestamp.LOGICAL_NAME: Timestamp.to_logical,
 }
-_unions = itertools.count()
 
 
 def connect_of(avro: AvroType, version: int | None, options: AvroOptions) -> Schema:
     """The Connect schema; `version` is the registry's, taken if the schema has no connect.version of its own.
 
+    Differs: generalized unions are numbered in each schema, where Java counts all that a converter has read.
     Errors: DataError, also for a schema that refers to itself: a Connect schema of ours is finite.
     """
     try:
@@ -99,6 +99,7 @@ class _Mapping:
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
         self._open: list[AvroType] = []
+        self._unions = itertools.count()
 
     def of(
         self,
@@ -204,7 +205,7 @@ class _Mapping:
     def _union(self, avro: AvroType) -> SchemaBuilder:
         builder = SchemaBuilder.struct()
         if self._options.generalized:
-            name = f"{GENERAL_UNION_NAME}{next(_unions)}"
+            name = f"{GENERAL_UNION_NAME}{next(self._unions)}"
             builder.name(name).parameter(GENERAL_UNION, name)
         else:
             builder.name(UNION)

@@ -34,6 +34,7 @@ from kconnect.builtin.schema_registry.avro.avro_schema import (
     takes_default,
 )
 from kconnect.builtin.schema_registry.registry.general_names import GENERAL_ENUM
+from kconnect.java.compat.to_string import float_text
 
 log = logging.getLogger(__name__)
 
@@ -258,6 +259,8 @@ def default_json(schema: Schema, value: Any, options: AvroOptions) -> Any:
     kind = schema.type
     if kind is Type.BYTES:
         return bytes(value).decode("latin-1")
+    if kind is Type.FLOAT32:
+        return float(float_text(value))  # 0.1 as in Java, not 0.10000000149011612: another schema to the registry
     if kind is Type.ARRAY:
         assert schema.value_schema is not None
         return [default_json(schema.value_schema, element, options) for element in value]

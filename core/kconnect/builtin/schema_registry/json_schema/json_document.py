@@ -2,13 +2,14 @@
 
 A part has a kind: boolean, integer, number, string, null, array, object, enum, empty, not, or oneOf, anyOf, allOf of
 other parts. Several types are an anyOf; several keywords that each make a kind (such as type and enum) are an allOf.
+What names or describes such a schema, and its default, are those of the whole, not of its parts.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from jsonschema.exceptions import SchemaError, ValidationError
@@ -21,6 +22,7 @@ from referencing.jsonschema import DRAFT7
 from kconnect.errors import DataError
 
 COMBINED: Final = ("allOf", "anyOf", "oneOf")
+_OF_THE_WHOLE: Final = frozenset({"title", "description", "default"})
 _TYPES: Final = frozenset({"boolean", "integer", "number", "string", "null", "array", "object"})
 _IMPLIED: Final = {
     "string": ("minLength", "maxLength", "pattern", "format"),
@@ -41,9 +43,13 @@ class Part:
     node: Mapping[str, Any]
     scope: Any  # of a private class of `referencing`
     parts: tuple[Part, ...] = ()
+    is_shared: bool = False
+    """Whether the node has other parts beside this one."""
 
     def prop(self, name: str) -> Any:
         """The value of a keyword; None if there is none."""
+        if self.is_shared and (name in _OF_THE_WHOLE or name.startswith("connect.")):
+            return None
         return self.node.get(name)
 
     def properties(self) -> Iterator[tuple[str, Part]]:
@@ -144,7 +150,7 @@ def _part(node: dict[str, Any], scope: Any, above: tuple[int, ...]) -> Part:
         return Part("empty", node, scope)
     if len(parts) == 1:
         return parts[0]
-    return Part("allOf", node, scope, tuple(parts))
+    return Part("allOf", node, scope, tuple(replace(each, is_shared=True) for each in parts))
 
 
 def _typed(node: dict[str, Any], scope: Any) -> list[Part]:
@@ -152,7 +158,8 @@ def _typed(node: dict[str, Any], scope: Any) -> list[Part]:
     type_ = node.get("type")
     if isinstance(type_, Sequence) and not isinstance(type_, str):
         if len(type_) != 1:
-            return [Part("anyOf", node, scope, tuple(Part(_known(each), node, scope) for each in type_))]
+            members = tuple(Part(_known(each), node, scope, is_shared=True) for each in type_)
+            return [Part("anyOf", node, scope, members)]
         type_ = type_[0]
     implied = [kind for kind, keywords in _IMPLIED.items() if any(keyword in node for keyword in keywords)]
     if type_ is None:

@@ -1,6 +1,7 @@
 """JSON to Connect values. Source: io.confluent.connect.json.JsonSchemaData.toConnectData.
 
-Differs: JSON of another type than the schema's is a DataError, where Java reads 0, false or null.
+Differs: JSON of another type than the schema's is a DataError, where Java reads 0, false or null; so is a number that
+the type does not hold, of which Java cuts the fraction or the high bits.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def _present(schema: Schema, options: JsonOptions) -> Reader:
     kind = schema.type
     if kind in _BITS:
         half = 1 << _BITS[kind] - 1
-        return lambda node: (_number(node, schema) + half) % (2 * half) - half  # Java's byteValue(), intValue() ..
+        return lambda node: _held(node, half, schema)
     if kind in _FLOATS:
         if kind is Type.FLOAT32:
             return lambda node: c_float(_float(node, schema)).value  # as Java's floatValue() rounds
@@ -89,10 +90,15 @@ def _int(node: Any, schema: Schema) -> int:
     return int(_of(node, int, schema))
 
 
-def _number(node: Any, schema: Schema) -> int:
-    if isinstance(node, float | decimal.Decimal):
-        return int(node)  # as Java's intValue() cuts off
-    return _int(node, schema)
+def _held(node: Any, half: int, schema: Schema) -> int:
+    """A whole number from -`half` on and below `half`; 3.0 is one."""
+    is_fraction = isinstance(node, float | decimal.Decimal)
+    found = node if is_fraction else _int(node, schema)
+    if not -half <= found < half:  # before int(), which writes out all digits of 1E+999999
+        raise DataError(f"{node} is out of the range of {schema.type}")
+    if found != int(found):
+        raise DataError(f"{node} is no whole number, as {schema.type} wants it")
+    return int(found)
 
 
 def _float(node: Any, schema: Schema) -> float:

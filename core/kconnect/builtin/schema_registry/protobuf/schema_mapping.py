@@ -385,7 +385,7 @@ class _ConnectSchemas:
         logical = _LOGICAL.get(message.full_name)
         if logical is not None:
             return logical()
-        if self._options.wrapper_for_nullables and _is_wrapped(field):
+        if _is_wrapped(field) and (self._options.wrapper_for_nullables or self._options.wrapper_for_raw_primitives):
             return SchemaBuilder(WRAPPED[message.full_name])
         if not is_map(field):
             return self._struct(message)
