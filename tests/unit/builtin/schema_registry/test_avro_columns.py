@@ -237,6 +237,45 @@ def test_the_newest_schema_may_have_fields_of_its_own_another_order_and_wider_ty
     assert found.to_pylist() == by_records(made, schema, [Struct(schema, row) for row in rows])
 
 
+def test_the_newest_schema_gets_times_in_its_unit_and_decimals_in_its_scale() -> None:
+    schema = (
+        SchemaBuilder.struct()
+        .name("R")
+        .field("at", Timestamp.SCHEMA)
+        .field("time", Time.builder().optional().build())
+        .field("price", Decimal.schema(2))
+        .field("due", Timestamp.SCHEMA)
+        .build()
+    )
+    registry = MemoryRegistry()
+    registry.add(
+        "t-value",
+        '{"type":"record","name":"R","fields":[{"name":"at","type":{"type":"long","logicalType":"timestamp-micros"}},'
+        '{"name":"time","type":["null",{"type":"long","logicalType":"time-micros"}]},{"name":"price","type":'
+        '{"type":"bytes","logicalType":"decimal","precision":9,"scale":1}},{"name":"due","type":"long"}]}',
+    )
+    made = converter(registry, auto_register_schemas="false", use_latest_version="true")
+    moment = datetime.datetime(1970, 1, 1, 0, 0, 0, 1000, tzinfo=datetime.UTC)
+    row = {"at": moment, "time": datetime.time(0, 0, 0, 2000), "price": decimal.Decimal("1.20"), "due": moment}
+    values = [Struct(schema, row)]
+
+    assert (
+        by_records(made, schema, values)[0][5:] == b"\xd0\x0f" + b"\x02\xa0\x1f" + b"\x02\x0c" + b"\x02"
+    )  # 1000, 2000, 12 and 1
+    assert made.from_connect_batch("t", schema, column_of(schema, values * 100)) is NotImplemented
+    with pytest.raises(DataError, match=r"Field price: 1\.25 has more than the 1 places"):
+        by_records(made, schema, [Struct(schema, {**row, "price": decimal.Decimal("1.25")})])
+
+
+def test_a_day_is_not_written_as_a_moment() -> None:
+    registry = MemoryRegistry()
+    registry.add("t-value", '{"type":"long","logicalType":"timestamp-millis"}')
+    made = converter(registry, auto_register_schemas="false", use_latest_version="true")
+
+    with pytest.raises(DataError, match="cannot be written as the Avro type timestamp-millis"):
+        by_records(made, Date.SCHEMA, [datetime.date(2026, 1, 2)])
+
+
 @pytest.mark.parametrize(
     ("item", "values"),
     [

@@ -2,14 +2,18 @@
 
 What has to be decided is decided once a schema: each part of it becomes a function, and a record is a call of
 these. Source: io.confluent.connect.avro.AvroData.fromConnectData and toConnectData.
+
+Differs: a schema that the registry had already gets times in its unit, and decimals in its scale; Java writes
+milliseconds as microseconds then, and 1.25 as 0.0125.
 """
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from typing import Any, Final
 
-from kconnect.api import DataError, Decimal, Schema, Struct, Type
+from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timestamp, Type
 from kconnect.api.schema_types import LOGICAL_CHECKS, TYPE_CHECKS
 from kconnect.builtin.schema_registry.avro.avro_codec import branch_key
 from kconnect.builtin.schema_registry.avro.avro_names import AvroOptions, is_union
@@ -34,6 +38,22 @@ _KINDS: Final = {
     Type.STRUCT: ("record",),
 }
 """Kinds of Avro schema that take a type, the nearest first."""
+
+_UNITS: Final = {
+    Date.LOGICAL_NAME: {"date": 1},
+    Time.LOGICAL_NAME: {"time-millis": 1, "time-micros": 1000},
+    Timestamp.LOGICAL_NAME: {
+        f"{local}timestamp-{unit}": count
+        for local in ("", "local-")
+        for unit, count in (("millis", 1), ("micros", 1000), ("nanos", 1_000_000))
+    },
+}
+"""How many of a logical type's units are one of Connect's, which has days and milliseconds."""
+
+_ALL_UNITS: Final = frozenset(name for units in _UNITS.values() for name in units)
+_EXACT: Final = decimal.Context(
+    decimal.MAX_PREC, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[decimal.Inexact, decimal.InvalidOperation]
+)
 
 
 def writer_of(schema: Schema | None, avro: AvroType, options: AvroOptions) -> Writer:
@@ -113,7 +133,7 @@ class _Writers:
         if kind is Type.MAP:
             return self._map(schema, avro)
         check = LOGICAL_CHECKS.get(schema.name or "") or TYPE_CHECKS[kind]
-        plain = TO_PLAIN.get(schema.name or "")
+        plain = _plain_of(schema, avro)
 
         def scalar(value: Any) -> Any:
             if not check(value):
@@ -176,6 +196,46 @@ class _Writers:
             return made
 
         return struct
+
+
+def has_own_unit(schema: Schema, avro: AvroType) -> bool:
+    """Whether an Avro schema has other units than Connect, or another scale. Errors: DataError for another meaning."""
+    if schema.name == Decimal.LOGICAL_NAME:
+        return _scale(schema, avro) != Decimal.scale(schema)
+    return schema.name in _UNITS and _count(schema, avro) != 1
+
+
+def _plain_of(schema: Schema, avro: AvroType) -> Callable[[Schema, Any], Any] | None:
+    plain = TO_PLAIN.get(schema.name or "")
+    if plain is None or not has_own_unit(schema, avro):
+        return plain
+    if schema.name != Decimal.LOGICAL_NAME:
+        count = _count(schema, avro)
+        return lambda schema, value: plain(schema, value) * count
+    to_schema = Decimal.schema(_scale(schema, avro))
+    last_place = decimal.Decimal(1).scaleb(-_scale(schema, avro))
+
+    def rescaled(schema: Schema, value: decimal.Decimal) -> Any:
+        try:
+            return plain(to_schema, value.quantize(last_place, context=_EXACT))
+        except decimal.Inexact as error:
+            raise DataError(f"{value} has more than the {_scale(schema, avro)} places of the Avro schema") from error
+
+    return rescaled
+
+
+def _scale(schema: Schema, avro: AvroType) -> int:
+    if str(avro.props.get("logicalType", "")).lower() != "decimal":
+        return Decimal.scale(schema)
+    scale = avro.props.get("scale", 0)
+    return scale if isinstance(scale, int) else 0
+
+
+def _count(schema: Schema, avro: AvroType) -> int:
+    logical = str(avro.props.get("logicalType", "")).lower()
+    if logical in _ALL_UNITS and logical not in _UNITS[schema.name or ""]:
+        raise DataError(f"{schema} cannot be written as the Avro type {logical}")
+    return _UNITS[schema.name or ""].get(logical, 1)
 
 
 def branch_of(schema: Schema, avro: AvroType, options: AvroOptions) -> int:

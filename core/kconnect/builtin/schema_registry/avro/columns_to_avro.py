@@ -22,7 +22,12 @@ from kconnect.api.columns import arrow_type, column_of
 from kconnect.builtin.schema_registry.avro.avro_codec import AvroCodec
 from kconnect.builtin.schema_registry.avro.avro_names import AvroOptions, is_union
 from kconnect.builtin.schema_registry.avro.avro_schema import AvroType
-from kconnect.builtin.schema_registry.avro.avro_values import branch_of, constant_datum, union_branches
+from kconnect.builtin.schema_registry.avro.avro_values import (
+    branch_of,
+    constant_datum,
+    has_own_unit,
+    union_branches,
+)
 from kconnect.builtin.schema_registry.avro.byte_words import (
     ByteWords,
     Piece,
@@ -395,6 +400,8 @@ class _Writers:
             return _List(self.of(schema.value_schema, avro.inner))
         if kind is Type.MAP:
             return self._map(schema, avro)
+        if has_own_unit(schema, avro):
+            raise NotInColumns
         if schema.name == Decimal.LOGICAL_NAME:
             return Decimals(schema, avro.size if avro.kind == "fixed" else None)
         if avro.kind in FLOATS:
