@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _BY_FILE = "--worker FILE or --bootstrap-servers asks Kafka itself."
+# Of what lies in topics, or is said of a group, whose names brokers alone do not tell
+_BY_NAMES = "--worker FILE asks Kafka itself."
 # A worker's answer ends by itself after 20 s, and is on its way a moment longer
 _ANSWER_S = 25.0
 
@@ -48,15 +50,15 @@ class AskedWorker:
 
     def cluster(self) -> dict[str, Any]:
         """The document of `connect cluster show`."""
-        return self._asked(lambda client: client.cluster())
+        return self._asked(lambda client: client.cluster(), _BY_NAMES)
 
     def doctor(self) -> dict[str, Any]:
         """The document of `connect topics doctor`."""
-        return self._asked(lambda client: client.doctor())
+        return self._asked(lambda client: client.doctor(), _BY_NAMES)
 
     def config_versions(self, name: str) -> list[dict[str, Any]]:
         """The rows of `connect config history`."""
-        return self._asked(lambda client: client.config_versions(name))
+        return self._asked(lambda client: client.config_versions(name), _BY_NAMES)
 
     def records(self, topic: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         return self._noted(self._asked(lambda client: client.records(topic, query)))
@@ -77,17 +79,17 @@ class AskedWorker:
             self._session.say(note)
         return body
 
-    def _asked(self, ask: Callable[[ConnectClient], T]) -> T:
+    def _asked(self, ask: Callable[[ConnectClient], T], instead: str = _BY_FILE) -> T:
         try:
             return ask(self._connected())
         except NoRouteError as err:
             raise ConnectError(
                 f"The worker at {self._session.url} does not read Kafka for others: it is one of Java's, an older "
                 "one, or has kconnect.rest.records.enable=false",
-                hint=_BY_FILE,
+                hint=instead,
             ) from err
         except UnreachableError as err:
-            err.hint = f"{err.hint} {_BY_FILE}" if err.hint else _BY_FILE
+            err.hint = f"{err.hint} {instead}" if err.hint else instead
             raise
 
     def _connected(self) -> ConnectClient:

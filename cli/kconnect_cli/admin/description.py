@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,9 +41,10 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     reader, notes = session.reader, list[str]()
     info = session.on_connector(name, reader.connector)
     status = session.on_connector(name, reader.connector_status)
-    moves = _moves(reader, status, notes) if session.direct is None else NO_ACTIVITY
+    known = _moves(reader, status, notes) if session.direct is None else NO_ACTIVITY
+    moves = known or NO_ACTIVITY
     # Beside the worker's answers: what waits for the brokers in both costs the time once
-    changes = _begun(_changes, session, name)
+    changes = _begun(partial(_changes, is_java=known is None), session, name)
     mbeans = _begun(_mbeans, session, name)
     if reader.held_up is None:
         offsets, lag = _offsets(session, name, notes)
@@ -72,7 +74,8 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     return {**document, "notes": notes}
 
 
-def _moves(reader: Cluster, status: ConnectorStatus, notes: list[str]) -> Activity:
+def _moves(reader: Cluster, status: ConnectorStatus, notes: list[str]) -> Activity | None:
+    """None of Java's workers, which tell nothing over REST."""
     try:
         found = reader.activities({})  # the lag is asked for with the offsets
     except ConnectError as err:
@@ -80,7 +83,7 @@ def _moves(reader: Cluster, status: ConnectorStatus, notes: list[str]) -> Activi
         return NO_ACTIVITY
     if found is None:
         notes.append("Rates and errors are not known: Java's workers do not tell them over REST.")
-        return NO_ACTIVITY
+        return None
     moves = found.get(status.name, NO_ACTIVITY)
     if silent := sorted({task.worker_id for task in status.tasks if task.state == "RUNNING"
                          and task.id not in moves.tasks}):  # fmt: skip
@@ -185,11 +188,12 @@ def _begun(read: Callable[[CliSession, str, list[str]], T], session: CliSession,
     return end
 
 
-def _changes(session: CliSession, name: str, notes: list[str]) -> list[dict[str, Any]] | None:
+def _changes(session: CliSession, name: str, notes: list[str], *, is_java: bool = False) -> list[dict[str, Any]] | None:
     """The last versions of its config, newest last."""
     options = cluster_of(session)
     if not options.is_given:
-        notes.append(f"connect config history {quote(name)} shows the last changes of its config.")
+        file = " --worker FILE" if is_java else ""
+        notes.append(f"connect config history {quote(name)}{file} shows the last changes of its config.")
         return None
     from kconnect.admin.direct.access import InternalTopic
     from kconnect.admin.direct.history.connector_history import config_history, history_to_json

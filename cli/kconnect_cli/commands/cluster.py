@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.errors import ConnectError, NoRouteError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
@@ -127,10 +127,15 @@ def trace(ctx: typer.Context, member: _Member = None, limit: _Limit = _DEFAULT_L
         raise UsageProblem("--follow prints a table, and is not valid with -o json or yaml")
     url = member or _leader_url(session)
     with session.client_of([url]) as client:
-        if session.output in (Format.JSON, Format.YAML):
-            write_object(client.herder_trace(), session.output)
+        whole = session.output in (Format.JSON, Format.YAML)
+        try:
+            shown = client.herder_trace(since=None if whole else 0)
+        except NoRouteError as err:
+            raise NotFoundError(f"{url} keeps no trace of a herder: it is one of Java's, or an older kconnect") from err
+        if whole:
+            write_object(shown, session.output)
             return
-        shown, pause = client.herder_trace(since=0), Event()
+        pause = Event()
         write_rows(shown["entries"][-limit:], TRACE_COLUMNS, session.output, name="number")
         while follow:
             pause.wait(_FOLLOW_EVERY_S)

@@ -235,6 +235,8 @@ def test_a_target_needs_brokers_or_a_worker_that_asks_them(connect):
     assert code == 1
     assert "does not read Kafka for others: it is one of Java's" in err
     assert err.endswith("--worker FILE or --bootstrap-servers asks Kafka itself.\n")
+    for command in (("cluster", "members"), ("topics", "doctor"), ("config", "history", "lines-in")):
+        assert connect(*command)[2].endswith("Hint: --worker FILE asks Kafka itself.\n"), "names are not known"
     _, _, err = connect("offsets", "reset", "lines-in", "--to-time", "9999-01-01")
     assert err.startswith("--to-time 9999-01-01 is in the future: whatever is there now comes before it.\n")
 

@@ -105,9 +105,14 @@ def load_connector_file(path: str | Path, called: str | None = None) -> Connecto
     if not found:
         raise ConfigError(f"{path} holds no connector.", hint=f"Of Kubernetes {' and '.join(KINDS)} are read.")
     if len(found) > 1:
-        count = pluralize(len(found), "connector")
-        raise ConfigError(f"{path} holds {count}.", hint="Name a file with one; apply takes several.")
+        raise _several(path, len(found))
     return found[0]
+
+
+def _several(path: Path, count: int) -> ConfigError:
+    return ConfigError(
+        f"{path} holds {pluralize(count, 'connector')}.", hint="Name a file with one; apply takes several."
+    )
 
 
 def load_connector_files(path: str | Path, called: str | None = None) -> list[ConnectorFile]:
@@ -237,6 +242,8 @@ def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
             raise ConfigError(f"{path} is not valid JSON: {err}.", hint=hint) from err
         return None
     if not isinstance(tree, dict):
+        if strict and isinstance(tree, list) and tree:
+            raise _several(path, len(tree))
         if strict:
             raise ConfigError(f"{path} must hold a JSON object.", hint='Write {"name": .., "config": {..}}')
         return None

@@ -75,6 +75,7 @@ def test_toml_is_read_as_of_version_1_1_whatever_python_runs_it(tmp_path: Path) 
 REFUSED = {
     ("c.json", '{"name": '): "is not valid JSON",
     ("c.json", "[]"): "must hold a JSON object",
+    ("c.json", '[{"name": "a", "config": {}}, {"name": "b", "config": {}}]'): "holds 2 connectors",
     ("c.json", '{"name": "j8"}'): "has no `config`",
     ("c.json", '{"connector.class": "X"}'): "is missing the mandatory 'name' configuration",
     ("c.json", '{"config": {"connector.class": "X"}}'): "is missing the mandatory 'name' configuration",
