@@ -94,7 +94,10 @@ class Served:
             found = call.others.ask_all([id_], asked)
             if id_ in found["/conditions"]:
                 return as_conditions(found["/conditions"][id_])
-            return {} if id_ in found["/"] else UnreachableError(f"{worker.url} does not answer")  # Java's has none
+            if id_ in found["/"]:
+                return {}  # Java's has none
+            refusal = call.others.refusals().get(id_)
+            return UnreachableError(f"it refuses requests: {refusal}" if refusal else f"{worker.url} does not answer")
 
         with ClusterReader(self.access) as reader:
             facts = gather_facts(self.access, reader, time.time_ns() // 1_000_000, ask)
