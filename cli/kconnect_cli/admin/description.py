@@ -75,7 +75,7 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
 
 
 def _moves(reader: Cluster, status: ConnectorStatus, notes: list[str]) -> Activity | None:
-    """None of Java's workers, which tell nothing over REST."""
+    """Returns None of Java's workers, which tell nothing over REST."""
     try:
         found = reader.activities({})  # the lag is asked for with the offsets
     except ConnectError as err:
