@@ -24,6 +24,7 @@ __all__ = ["Drawn", "drawings", "shown", "try_all"]
 CASES: Final = int(os.environ.get("KCONNECT_ROUND_TRIPS", "0"))
 """Values that the long form (`make roundtrips`) takes through all rooms; 0 for the small form."""
 SEED: Final = int(os.environ.get("KCONNECT_ROUND_TRIPS_SEED", "1"))
+_KEYS: Final = ("string", "int", "date")  # of maps
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _EXACT: Final = decimal.Context(prec=60)
@@ -119,13 +120,12 @@ def drawings(
     *,
     is_fine: bool = False,
     has_nan: bool = False,
-    keys: Collection[str] = ("string", "int", "date"),
     others: Mapping[str, st.SearchStrategy[Any]] | None = None,
     of_protobuf: bool = False,
 ) -> st.SearchStrategy[Drawn]:
     """Schemas and values. `is_fine`: times have microseconds, as on the way to a sink, and not Connect's milliseconds.
 
-    `without`: types that a room has no place for. `has_nan`: NaN, infinities and -0.0 too. `keys`: of maps. `others`:
+    `without`: types that a room has no place for. `has_nan`: NaN, infinities and -0.0 too. `others`:
     values of types of which a room cannot hold all. `of_protobuf`: lists and maps are never null, have no null, and no
     list or map in them.
     """
@@ -135,7 +135,7 @@ def drawings(
     leaves |= others or {}
     kept = {name: values for name, values in leaves.items() if not {name, name.partition("(")[0]} & {*without}}
     leaf = st.sampled_from(sorted(kept)).map(lambda name: (name, kept[name]))
-    of_keys = {key: kept[key] for key in keys}
+    of_keys = {key: kept[key] for key in _KEYS}
     types = st.recursive(leaf, lambda inner: _nested(inner, of_keys, of_protobuf), max_leaves=4)
     return _drawn(types, is_fine, of_protobuf)
 

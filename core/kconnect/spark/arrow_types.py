@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from kconnect.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -19,6 +21,35 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     known = inspect.signature(to_arrow_schema).parameters
     more: dict[str, Any] = {"timezone": "UTC"} if "timezone" in known else {}
     return to_arrow_schema(schema, **more)
+
+
+# What Arrow has no columns for, or has as bytes that only Spark reads
+_OF_SPARK_ALONE: Final = (
+    "CalendarIntervalType",
+    "DayTimeIntervalType",
+    "GeographyType",
+    "GeometryType",
+    "VariantType",
+    "YearMonthIntervalType",
+)
+
+
+def check_record_types(kind: DataType, place: str = "") -> None:
+    """Refuse, while Spark plans, types that records cannot have. Errors: ConfigError with type and column."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, StructType):
+        for field in kind:
+            check_record_types(field.dataType, f"{place}.{field.name}" if place else field.name)
+    elif isinstance(kind, ArrayType):
+        check_record_types(kind.elementType, f"{place}[]")
+    elif isinstance(kind, MapType):
+        check_record_types(kind.keyType, f"{place} (key)")
+        check_record_types(kind.valueType, f"{place}[]")
+    elif type(kind).__name__ in _OF_SPARK_ALONE:
+        raise ConfigError(
+            f"No record has a value of type {kind.simpleString()} at {place}", hint="Cast it, as to string."
+        )
 
 
 def struct_type(schema: pa.Schema) -> StructType:

@@ -42,7 +42,7 @@ from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
 from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.stages import StageError
-from kconnect.spark.arrow_types import arrow_schema, struct_type
+from kconnect.spark.arrow_types import arrow_schema, check_record_types, struct_type
 from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
 from kconnect.spark.datasource.failures import reported_to_spark
@@ -105,7 +105,7 @@ class KConnectFormat(DataSource):
                     'A connector cannot overwrite what it has written: mode("overwrite") does not exist here',
                     hint='Write with .mode("append").',
                 )
-            return ConnectorWriter(self._connector(SinkConnector), schema.fieldNames())
+            return ConnectorWriter(self._connector(SinkConnector), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with reported_to_spark(""):
@@ -114,7 +114,7 @@ class KConnectFormat(DataSource):
                     'A connector cannot write each batch over the last: outputMode("complete") does not exist here',
                     hint='Write with .outputMode("append"), or "update" for a sink that upserts by key.',
                 )
-            return ConnectorStreamWriter(self._connector(SinkConnector), schema.fieldNames())
+            return ConnectorStreamWriter(self._connector(SinkConnector), schema)
 
     def _connector(self, kind: Any) -> ConnectorOfFormat:  # SourceConnector or SinkConnector
         return ConnectorOfFormat(dict(self.options), kind)
@@ -201,11 +201,12 @@ class _Writing:
     write of its own they are Spark's partition, and the time of the write and the row.
     """
 
-    def __init__(self, connector: ConnectorOfFormat, names: Sequence[str]) -> None:
+    def __init__(self, connector: ConnectorOfFormat, columns: StructType) -> None:
         settings = connector.sink_config()
         self._connector = connector
+        check_record_types(columns)
         self._layout = SinkLayout.of(
-            names,
+            columns.fieldNames(),
             connector.options.columns,
             connector.topic,
             reads_key=settings.key_converter is not None,

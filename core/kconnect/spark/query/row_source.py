@@ -21,6 +21,7 @@ from kconnect.errors import ConfigError, ConnectError, FencedError
 from kconnect.logs.log_context import set_log_context
 from kconnect.runtime.config.exactly_once_settings import is_exactly_once
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
+from kconnect.spark.arrow_types import check_record_types
 from kconnect.spark.query.arrow_map import mapped
 from kconnect.spark.query.batch_loop import BatchDone, BatchLoop
 from kconnect.spark.query.checkpoint import kept_conf, new_files, offset_of, seed, seed_files
@@ -199,6 +200,7 @@ class RowSource:
             if name not in rows.columns:
                 key = "value.column" if name == settings.value_column else "key.columns"
                 raise ConfigError.invalid(key, name, f"The column does not exist; there are {', '.join(rows.columns)}")
+        check_record_types(rows.schema)
         order = SendOrder(
             key=key,
             spec=self._control.spec.to_json(),

@@ -26,7 +26,7 @@ from hypothesis import given
 from kconnect.api import Converter, RecordBatch, Schema, SchemaAndValue, SinkRecord, Struct
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.connectors.objects.avro_rows import AvroObject
-from kconnect.builtin.connectors.objects.object_writers import avro_schema
+from kconnect.builtin.connectors.objects.object_writers import as_avro
 from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.schema_registry.avro.avro_converter import AvroConverter
@@ -47,8 +47,6 @@ from kit.random_protobuf import RandomProtobuf
 from kit.random_types import CASES, SEED, Drawn, drawings, shown, try_all
 from kit.sql_tables import WITH_SCHEMA, sent_by, through_database
 from kit.tables import read_table, table_settings
-
-AVRO_KEYS = ("string",)  # of maps in Avro objects: others are refused
 
 
 def converter(kind: type[Converter], **more: str) -> Converter:
@@ -118,7 +116,7 @@ def table_of(drawn: Drawn) -> pa.Table:
 
 def avro_rows(drawn: Drawn, folder: Path) -> list[str]:
     table, content = table_of(drawn), io.BytesIO()
-    fastavro.writer(content, avro_schema(table.schema, "R"), table.to_pylist(maps_as_pydicts="strict"))
+    fastavro.writer(content, *as_avro(table))
     found = AvroObject(io.BytesIO(content.getvalue()))
     rows = [row for block in found.blocks() for row in block.rows()]
     return drawn.of_table(pa.Table.from_pylist(rows, schema=found.fields))
@@ -219,14 +217,14 @@ ROOMS = {
     "Protobuf": Room(through(converter(ProtobufConverter, optional_for_nullables="true")), drawings(of_protobuf=True)),
     "JSON Schema": Room(through(converter(JsonSchemaConverter)), drawings()),
     "Parquet": Room(parquet, drawings(is_fine=True, has_nan=True)),
-    "Avro objects": Room(avro_rows, drawings(is_fine=True, has_nan=True, keys=AVRO_KEYS)),
+    "Avro objects": Room(avro_rows, drawings(is_fine=True, has_nan=True)),
     "SqlTransform": Room(duckdb, drawings(has_nan=True), 0.2),
     "SQLite": Room(sqlite, drawings(), 0.1),
     "TableSink, parquet": Room(table("parquet"), drawings(is_fine=True, has_nan=True), 0.1),
     "TableSink, delta": Room(table("delta"), drawings(["time"], is_fine=True, has_nan=True), 0.1),
     "TableSink, iceberg": Room(table("iceberg"), drawings(is_fine=True, has_nan=True), 0.05),
     "ObjectSink, parquet": Room(objects("parquet"), drawings(), 0.1),
-    "ObjectSink, avro": Room(objects("avro"), drawings(keys=AVRO_KEYS), 0.1),
+    "ObjectSink, avro": Room(objects("avro"), drawings(), 0.1),
     "ObjectSink, jsonl": Room(objects("jsonl"), drawings(), 0.1),
     "ObjectSink, csv": Room(objects("csv"), drawings(), 0.1),
     "like: parquet": Room(like("parquet"), drawings(), 0.1),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
 from kconnect.builtin.connectors.objects.avro_codecs import add_codecs
+from kconnect.builtin.schema_registry.avro.avro_names import INTERNAL_TYPE, MAP_ENTRY, NAMESPACE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,6 +113,7 @@ class _AvroTypes:
     def __init__(self) -> None:
         self._named: dict[str, _Part | None] = {}  # None of a type whose own parts are looked at
         self._names = 0
+        self._entries: set[str] = set()
 
     def of(self, schema: Any) -> _Part:
         """Errors: DataError for a type that no column has."""
@@ -176,11 +178,20 @@ class _AvroTypes:
 
         if schema["type"] == "array":
             item = self.of(schema["items"])
+            if pa.types.is_struct(item.kind) and self._is_entry(schema["items"]):
+                return _map_of_entries(item)
             kind = pa.list_(pa.field("item", item.kind, item.is_nullable))
             return _Part(kind, {"type": "array", "items": item.raw}, item.plain and _of_items(item.plain))
         item = self.of(schema["values"])
         kind = pa.map_(pa.string(), pa.field("value", item.kind, item.is_nullable))
         return _Part(kind, {"type": "map", "values": item.raw}, item.plain and _of_values(item.plain))
+
+    def _is_entry(self, item: Any) -> bool:
+        """Whether a list of them is a map, as AvroConverter writes one whose keys are no texts."""
+        if isinstance(item, dict) and _is_map_entry(item):
+            self._entries.add(item["name"])
+        name = item if isinstance(item, str) else item.get("name") if isinstance(item, dict) else None
+        return name in self._entries
 
     def _name(self) -> str:
         """Names without a namespace, as nothing else has to find the type."""
@@ -194,6 +205,25 @@ def _struct(parts: dict[str, _Part]) -> _Part:
     kind = pa.struct([pa.field(name, part.kind, part.is_nullable) for name, part in parts.items()])
     plain = {name: part.plain for name, part in parts.items() if part.plain is not None}
     return _Part(kind, None, _of_fields(plain) if plain else None)
+
+
+def _is_map_entry(schema: dict[str, Any]) -> bool:
+    if schema["type"] != "record" or [field["name"] for field in schema["fields"]] != ["key", "value"]:
+        return False
+    return schema["name"] == f"{NAMESPACE}.{MAP_ENTRY}" or schema.get(INTERNAL_TYPE) == MAP_ENTRY
+
+
+def _map_of_entries(entry: _Part) -> _Part:
+    """A column of maps, for Arrow as pairs. Its keys are never null."""
+    import pyarrow as pa
+
+    plain = entry.plain
+
+    def pairs(value: Any) -> Any:
+        return value and [(one["key"], one["value"]) for one in (map(plain, value) if plain else value)]
+
+    kind = pa.map_(entry.kind.field("key").type, entry.kind.field("value"))
+    return _Part(kind, {"type": "array", "items": entry.raw}, pairs)
 
 
 def _member_names(types: list[Any]) -> list[str]:

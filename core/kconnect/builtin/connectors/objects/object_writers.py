@@ -13,6 +13,7 @@ from kconnect.builtin.connectors.objects.avro_codecs import add_codecs
 from kconnect.builtin.connectors.objects.object_columns import ObjectColumns
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.builtin.schema_registry.avro.avro_names import INTERNAL_TYPE, MAP_ENTRY
 from kconnect.builtin.types.fitting import KEPT, NotFittingError, fit
 from kconnect.builtin.types.leaf_columns import is_bytes
 from kconnect.builtin.types.meaning import meant_column, meant_values
@@ -116,7 +117,7 @@ class Encoder:
         if self._columns is not None:
             rows = self._columns.fitted(topic, partition, rows, came)
         if self._format == "avro":
-            avro_schema(rows.schema, "Row")  # what Avro cannot have is an error of these records, not of the object
+            _avro_schema(_with_entries(rows.schema))  # what Avro cannot have is their error, not the object's
         if self._format == "csv" and came is not None:
             return _with_texts(rows, came)
         return rows
@@ -236,7 +237,7 @@ class _Table:
         out = io.BytesIO()
         codec = _AVRO_CODECS[self._compression]
         add_codecs()
-        fastavro.writer(out, avro_schema(table.schema, "Row"), table.to_pylist(maps_as_pydicts="strict"), codec=codec)
+        fastavro.writer(out, *as_avro(table), codec=codec)
         return out.getvalue()
 
 
@@ -319,9 +320,14 @@ def _rows_of_column(column: pa.Array) -> pa.Table:
     return pa.table({"value": column})
 
 
-def avro_schema(fields: pa.Schema, name: str) -> dict[str, Any]:
-    """The Avro schema of a table's rows. Errors: DataError for a type or the name of a field that Avro cannot have."""
-    return {"type": "record", "name": name, "fields": [_avro_field(field, f"{name}_") for field in fields]}
+def as_avro(table: pa.Table) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The Avro schema of a table's rows, and the rows. Errors: DataError naming a field that Avro cannot have."""
+    table = table.cast(_with_entries(table.schema))
+    return _avro_schema(table.schema), table.to_pylist(maps_as_pydicts="strict")
+
+
+def _avro_schema(fields: pa.Schema) -> dict[str, Any]:
+    return {"type": "record", "name": "Row", "fields": [_avro_field(field, "Row_") for field in fields]}
 
 
 def _avro_field(field: pa.Field, prefix: str) -> dict[str, Any]:
@@ -354,11 +360,37 @@ def _avro_type(kind: pa.DataType, name: str) -> Any:
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     if is_.is_struct(kind):
         return {"type": "record", "name": name, "fields": [_avro_field(part, f"{name}_") for part in kind]}
+    if is_.is_list(kind) and kind.value_field.name == MAP_ENTRY:
+        entry = _avro_type(kind.value_type, f"{name}_{MAP_ENTRY}")
+        return {"type": "array", "items": {**entry, INTERNAL_TYPE: MAP_ENTRY}}
     if is_.is_list(kind):
         return {"type": "array", "items": ["null", _avro_type(kind.value_type, f"{name}_item")]}
-    if is_.is_map(kind) and is_.is_string(kind.key_type):
+    if is_.is_map(kind):
         return {"type": "map", "values": ["null", _avro_type(kind.item_type, f"{name}_value")]}
-    raise DataError(f"A value of type {kind} cannot be written as Avro")
+    raise DataError(f"Field {name.removeprefix('Row_')}: a value of type {kind} cannot be written as Avro")
+
+
+def _with_entries(schema: pa.Schema) -> pa.Schema:
+    """Maps whose keys are no texts as lists of entries, as AvroConverter has them: keys of Avro's maps are texts."""
+    import pyarrow as pa
+
+    return pa.schema([field.with_type(_entries_of(field.type)) for field in schema])
+
+
+def _entries_of(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_entries_of(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_entries_of(kind.value_type)))
+    if not pa.types.is_map(kind):
+        return kind
+    item = kind.item_field.with_type(_entries_of(kind.item_type))
+    if pa.types.is_string(kind.key_type):
+        return pa.map_(kind.key_type, item)
+    key = pa.field("key", _entries_of(kind.key_type), nullable=False)
+    return pa.list_(pa.field(MAP_ENTRY, pa.struct([key, item.with_name("value")]), nullable=False))
 
 
 _AVRO_OF_ARROW: tuple[tuple[str, Any], ...] = (

@@ -16,6 +16,8 @@ from kconnect.builtin.schema_registry.registry.general_names import (
 NAMESPACE: Final = "io.confluent.connect.avro"
 DEFAULT_NAME: Final = f"{NAMESPACE}.ConnectDefault"
 MAP_ENTRY: Final = "MapEntry"
+"""A record with a key and a value; a list of them is a map whose keys are no texts."""
+INTERNAL_TYPE: Final = "connect.internal.type"
 UNION: Final = f"{NAMESPACE}.Union"
 ENUM: Final = f"{NAMESPACE}.Enum"
 RECORD_DOC: Final = f"{NAMESPACE}.record.doc"

@@ -28,6 +28,7 @@ from kconnect.builtin.schema_registry.avro.avro_names import (
     FIELD_DEFAULT,
     FIELD_DOC,
     FIXED_SIZE,
+    INTERNAL_TYPE,
     MAP_ENTRY,
     NAMESPACE,
     PRECISION,
@@ -92,7 +93,7 @@ def optional_branch(avro: AvroType) -> AvroType | None:
 def is_map_entry(avro: AvroType) -> bool:
     if avro.kind != "record":
         return False
-    return avro.name == f"{NAMESPACE}.{MAP_ENTRY}" or avro.props.get("connect.internal.type") == MAP_ENTRY
+    return avro.name == f"{NAMESPACE}.{MAP_ENTRY}" or avro.props.get(INTERNAL_TYPE) == MAP_ENTRY
 
 
 class _Mapping:

@@ -16,6 +16,7 @@ from kconnect.builtin.schema_registry.avro.avro_names import (
     FIELD_DEFAULT,
     FIELD_DOC,
     FIXED_SIZE,
+    INTERNAL_TYPE,
     MAP_ENTRY,
     NAMESPACE,
     PRECISION,
@@ -171,13 +172,13 @@ class _Mapping:
         entry = AvroType("record", f"{NAMESPACE}.{MAP_ENTRY}")
         if schema.name is not None:
             entry.name = self._name(schema.name)
-            entry.props["connect.internal.type"] = MAP_ENTRY
+            entry.props[INTERNAL_TYPE] = MAP_ENTRY
         else:
             # Java gives all of them one name, and cannot write a schema that has two
             number = self._entries.setdefault((schema.key_schema, schema.value_schema), len(self._entries) + 1)
             if number > 1:
                 entry.name = f"{entry.name}{number}"
-                entry.props["connect.internal.type"] = MAP_ENTRY
+                entry.props[INTERNAL_TYPE] = MAP_ENTRY
         entry.fields = [self._field("key", schema.key_schema, None), self._field("value", schema.value_schema, None)]
         return AvroType("array", item=entry)
 
