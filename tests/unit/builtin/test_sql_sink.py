@@ -95,6 +95,23 @@ def test_names_that_differ_in_case_alone_are_one_column_and_no_value_is_lost(fil
     assert rows(file, "SELECT id, name FROM orders ORDER BY 1") == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (6, "g")]
 
 
+def test_topics_that_are_one_table_to_sqlite_are_not_mixed(file: Path) -> None:
+    config = {"topics": "Orders,orders", "connection.driver": "sqlite3", "connection.url": str(file)}
+    config |= {"auto.create": "true", "errors.tolerance": "all", "max.retries": "0"}
+    said = "SQLite has Orders, and takes both names for one table"
+    for order in (("Orders", "orders"), ("orders", "Orders")):  # the table keeps its name after a restart
+        with SinkHarness("SqlSink", config) as sink:
+            for topic in order:
+                sink.put({"topic": topic}, topic=topic)
+            assert [(one.record.topic, said in str(one.error)) for one in sink.errant] == [("orders", True)]
+            with pytest.raises(ConnectError, match=said):  # no row of the topic has a place
+                sink.put(*[{"topic": "orders"}] * 600, topic="orders")
+    assert rows(file) == [("Orders",), ("Orders",)]
+    with sink_into(file) as sink:  # a table of one's own may be written otherwise
+        sink.put({"topic": "x"})
+    assert len(rows(file)) == 3
+
+
 def test_what_the_table_fills_by_itself_is_left_to_it_where_a_record_does_not_have_it(file: Path) -> None:
     columns = "id INTEGER PRIMARY KEY, a TEXT DEFAULT 'none', b REAL, c BOOLEAN DEFAULT NULL, d INT NOT NULL DEFAULT 7"
     with sqlite3.connect(file) as connection:

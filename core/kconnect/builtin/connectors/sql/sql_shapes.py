@@ -50,12 +50,13 @@ class TableShapes:
     ) -> None:
         self._database, self._dialect = database, database.dialect
         self._contracts = Contracts.parse(props)
-        self._evolves = settings["auto.evolve"]
+        self._evolves, self._creates = settings["auto.evolve"], settings["auto.create"]
         self._names_keys = bool(settings["pk.fields"])
         self._discards = discards
         self._zone = zoneinfo.ZoneInfo(settings["db.timezone"])
         self._adapt = partial(database.dialect.adapt, zone=self._zone)
         self._tables: dict[str, dict[str, TableColumn]] = {}
+        self._others: dict[str, str] = {}  # by table, the name of what SQLite takes for it
         self._nulls: list[tuple[str, DataError]] = []  # values that became null in this transaction
 
     def committed(self) -> None:
@@ -71,6 +72,7 @@ class TableShapes:
     def forget(self) -> None:
         """The tables may have other columns: a transaction that made some was rolled back."""
         self._tables.clear()
+        self._others.clear()
 
     def changed(self, table: str) -> None:
         """The table has got columns."""
@@ -82,6 +84,12 @@ class TableShapes:
         Errors: MisfitError for a value that has no place; ask for each row alone. DataError for two fields that are one
         column, of which SQLite would take the first without a word. The driver's.
         """
+        if other := self._other(cursor, run[0].table):
+            raise DataError(
+                f"Table {run[0].table} cannot be made: SQLite has {other}, and takes both names for one table",
+                hint="Name the table otherwise with table.name.format or RegexRouter; if these rows belong into "
+                f"{other}, name it so.",
+            )
         if not self._dialect.tells_case and (twins := _twins(run[0].columns)) is not None:
             one, other = twins
             raise DataError(f"{one} and {other} differ in case alone, and are one column of table {run[0].table}")
@@ -108,6 +116,8 @@ class TableShapes:
         """
         columns = self._columns(cursor, block.table)
         if not columns or (not self._dialect.tells_case and _twins(block.columns) is not None):
+            return None
+        if self._other(cursor, block.table):
             return None
         if block.keys and not self._names_keys and _missing_keys(columns, block.keys):
             return None
@@ -271,6 +281,20 @@ class TableShapes:
             found = {column.name.lower(): column for column in self._look(cursor, table)}
             if found:  # else there is no table yet
                 self._tables[table] = found
+        return found
+
+    def _other(self, cursor: Any, table: str) -> str:
+        """The table that is there for one that would be made, where its name differs in case; else nothing."""
+        if self._dialect.name != "sqlite" or not self._creates:
+            return ""
+        found = self._others.get(table)
+        if found is None:
+            schema, name = self._dialect.parts(table)
+            where = f"{self._dialect.column(schema)}." if schema else ""
+            (mark,) = self._database.marks(1)
+            cursor.execute(f"SELECT name FROM {where}sqlite_master WHERE name = {mark} COLLATE NOCASE", (name,))
+            names = {row[0] for row in cursor.fetchall()}
+            found = self._others[table] = "" if name in names else next(iter(names), "")
         return found
 
     def _look(self, cursor: Any, table: str) -> list[TableColumn]:
