@@ -72,6 +72,49 @@ def test_a_name_that_hides_the_compression_costs_no_row(folder: Path, name: str,
         assert [record.value["a"] for record in source.poll(2)] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("a.zip", b"PK\x03\x04\x14\x00\nline\n", "a ZIP archive"),
+        ("a.csv", b"PK\x03\x04\x14\x00\n1\n", "a ZIP archive"),
+        ("a.tar.gz", gzip.compress(b"a.txt".ljust(257, b"\0") + b"ustar\x0000"), "a tar archive"),
+        ("part-00000", b"PAR1\x15\x04\n", "Parquet"),
+        ("a.orc", b"ORC\n\x06\x12\x04", "ORC"),
+    ],
+)
+def test_what_is_no_text_is_not_read_as_lines(folder: Path, name: str, body: bytes, said: str) -> None:
+    (folder / name).write_bytes(body)
+    with (
+        source_of(folder) as source,
+        pytest.raises(DataError, match=rf"{name} cannot be read: It is {said}.*, not a text"),
+    ):
+        source.poll_once()
+
+
+def test_a_text_may_begin_as_other_formats_do(folder: Path) -> None:
+    (folder / "a.txt").write_bytes(b"ORC\nPAR1\n")
+    with source_of(folder) as source:
+        assert [record.value for record in source.poll(2)] == ["ORC", "PAR1"]
+
+
+@pytest.mark.parametrize("more", [{}, {"csv_delimiter": ";"}, {"csv_header": "false", "csv_columns": "id,n"}])
+def test_the_line_that_tells_excel_the_delimiter_is_no_header(folder: Path, more: dict[str, str]) -> None:
+    header = b"" if "csv_header" in more else b"id;n\r\n"
+    (folder / "a.csv").write_bytes(b"\xef\xbb\xbfsep=;\r\n" + header + b"1;x\r\n2;y;z\r\n3;w\r\n")
+    with source_of(folder, errors_tolerance="all", **more) as source:
+        assert [(record.value["id"], record.value["n"]) for record in source.poll(2)] == [(1, "x"), (3, "w")]
+        assert f"Row 2 (line {3 if header == b'' else 4})" in str(source.errant[0].error)
+
+
+def test_a_header_of_one_column_that_another_delimiter_would_part_is_reported(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "a.csv").write_text("id;n\n1;x\n")
+    with source_of(folder) as source:
+        assert [record.value["id;n"] for record in source.poll(1)] == ["1;x"]
+    assert "The header has one column, 'id;n': set csv.delimiter if ';' is what parts them" in caplog.text
+
+
 @pytest.mark.parametrize("after", ["delete", "move"])
 def test_a_file_goes_when_its_rows_are_committed_and_its_offset_with_it(
     folder: Path, tmp_path: Path, after: str

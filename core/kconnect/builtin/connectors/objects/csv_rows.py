@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +18,15 @@ from kconnect.builtin.connectors.objects.object_text import MARK, Utf8Stream, mi
 if TYPE_CHECKING:
     import pyarrow as pa
 
+log = logging.getLogger(__name__)
+
 Broken = Callable[[int, Any, Exception, int], None]
 """Reported of the number of a row, what it holds, what is wrong, and the line that it begins in."""
 ENCODING_SETTING = "object.encoding"
 INFER, STRING = "infer", "string"
+# The line from which Excel knows what separates columns, before all others, whatever the settings of the machine
+_OF_EXCEL, _OF_EXCEL_BYTES = re.compile(rb'sep=([^\w"\r\n])(?:\r\n|\n|\r(?!\Z))'), len(b"sep=;\r\n")
+_DELIMITERS = ",;\t|"
 _HINT = "csv.types=string reads each column as text."
 
 
@@ -57,8 +64,10 @@ class CsvRows:
     """
 
     def __init__(self, text: Utf8Stream, form: CsvForm, broken: Broken, row: int, *, holds_last: bool = False) -> None:
+        if (found := text.taken(_OF_EXCEL, _OF_EXCEL_BYTES)) is not None:
+            form = replace(form, delimiter=found[1].decode())
         self._text, self._form, self._broken = text, form, broken
-        self._blocks = RowBlocks(text, form, holds_last=holds_last)
+        self._blocks = RowBlocks(text, form, holds_last=holds_last, line=1 if found is None else 2)
         self._row = row
         self.reached = row
         """The last row that was read, whatever became of it."""
@@ -76,6 +85,7 @@ class CsvRows:
                     continue
                 has_header = False
                 self._names = self._names or self._names_of(header)
+                self._look_at_delimiter()
             try:
                 parsed = self._parsed(block, behind)
             except pa.ArrowInvalid as err:
@@ -92,6 +102,13 @@ class CsvRows:
             if MARK in name:
                 raise misread(name, self._text.encoding, ENCODING_SETTING) or AssertionError
         return names
+
+    def _look_at_delimiter(self) -> None:
+        others = [sign for sign in _DELIMITERS if sign != self._form.delimiter]
+        if len(self._names) == 1 and (other := next((sign for sign in others if sign in self._names[0]), None)):
+            log.warning(
+                "The header has one column, %r: set csv.delimiter if %r is what parts them", self._names[0], other
+            )
 
     def _parsed(self, block: RowBlock, behind: int) -> _Parsed:
         """The rows of a block, whose first is behind this number."""

@@ -164,13 +164,15 @@ class RowBlocks:
         form: CsvForm,
         *,
         holds_last: bool = False,
+        line: int = 1,
         block_bytes: int = BLOCK_BYTES,
         longest_row: int = LONGEST_ROW,
     ) -> None:
+        """`line` is that in which the text begins."""
         self._text, self._holds_last = text, holds_last
         self._block_bytes, self._longest_row = block_bytes, longest_row
         self._grammar = CsvGrammar(form)
-        self._line = 1
+        self._line = line
         self._rest = b""  # of the text, from the beginning of a row on
         self._is_over = False
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
+
+from kconnect.api import DataError
 
 FORMATS = ("lines", "jsonl", "json", "csv", "parquet", "avro")
 COMPRESSIONS = ("none", "gzip", "zstd")
@@ -56,6 +59,38 @@ _MAGICS = (
     (b"\x04\x22\x4d\x18", "lz4"),
 )
 _LONGEST_MAGIC = max(len(magic) for magic, _ in _MAGICS)
+
+
+def refuse_no_text(head: bytes) -> None:
+    """Errors: DataError for the first bytes of what is not a text, and would be lines of anything."""
+    what = next((what for magic, what in _NO_TEXTS if head.startswith(magic)), "")
+    if not what and head[_TAR_AT : _TAR_AT + 5] == b"ustar":
+        what = "a tar archive"
+    if not what and head.startswith(b"ORC") and _NO_LETTER.search(head):
+        what = "ORC"
+    if what:
+        raise DataError(f"It is {what}, not a text", hint=_NO_TEXT_HINT)
+
+
+_NO_TEXTS = (
+    (b"PK\x03\x04", "a ZIP archive (such as files of Excel)"),
+    (b"PK\x05\x06", "a ZIP archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"\xfd7zXZ\x00", "compressed with xz"),
+    (b"\xff\x06\x00\x00sNaPpY", "compressed with Snappy"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a file of an old Excel or Word"),
+    (b"SQLite format 3\x00", "a database of SQLite"),
+    (b"PAR1\x15", "Parquet"),
+    (b"Obj\x01", "Avro"),
+)
+_TAR_AT = 257
+_NO_LETTER = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+HEAD_BYTES = _TAR_AT + 5
+_NO_TEXT_HINT = (
+    "Unpack archives, or leave such objects out with object.pattern. Where a name does not say that an object is "
+    "Parquet or Avro, object.format does."
+)
 
 
 def decompressed(file: io.BufferedIOBase, compression: str) -> Any:

@@ -13,10 +13,12 @@ from kconnect.builtin.connectors.objects.csv_text import CsvForm
 from kconnect.builtin.connectors.objects.json_rows import are_lines
 from kconnect.builtin.connectors.objects.object_formats import (
     AUTO,
+    HEAD_BYTES,
     compression_of,
     compression_seen,
     decompressed,
     format_of,
+    refuse_no_text,
 )
 from kconnect.builtin.connectors.objects.object_progress import Place, partition_of
 from kconnect.builtin.connectors.objects.object_readers import Reached, Reading, Rows, read_rows
@@ -196,6 +198,8 @@ class OpenObject:
     def _read(self) -> Iterator[Rows]:
         if self._settings.compression == AUTO and self._compression == "none" and self._format in _OUTSIDE:
             self._compression = compression_seen(self._file)
+        if self._format in _OUTSIDE:
+            refuse_no_text(decompressed(self._file, self._compression).read(HEAD_BYTES))
         if self._format == "json" and self._settings.format == AUTO and are_lines(self._text(self._file).read(_HEAD)):
             self._format = "jsonl"
         self._ends = self._ends or self._format not in _GROWING or self._compression != "none"

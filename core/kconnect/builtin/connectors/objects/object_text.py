@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import Any
 
 from kconnect.api import ConfigError, DataError
@@ -74,6 +75,13 @@ class Utf8Stream:
             self._ready += self._decoded(block, is_last=not block)
         given, self._ready = (self._ready, b"") if size < 0 else (self._ready[:size], self._ready[size:])
         return given
+
+    def taken(self, pattern: re.Pattern[bytes], most: int) -> re.Match[bytes] | None:
+        """What a pattern finds at the beginning of the next so many bytes; it is not read again."""
+        head = self.read(most)
+        match = pattern.match(head)
+        self._ready = (head if match is None else head[match.end() :]) + self._ready
+        return match
 
     def readable(self) -> bool:
         return True
