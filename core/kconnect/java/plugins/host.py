@@ -7,7 +7,7 @@ import logging
 import shlex
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,8 @@ from kconnect.java.door import DOOR
 from kconnect.java.installed import find_java
 from kconnect.java.plugins.connection import Answer, JavaConnection
 from kconnect.java.plugins.index import JavaIndex
-from kconnect.java.plugins.jvm import Event, HostJvm
+from kconnect.java.plugins.isolation import Isolation, named_in
+from kconnect.java.plugins.jvm import Died, Event, HostJvm, Place
 from kconnect.java.plugins.own_jvm import END_TIMEOUT_S, OwnJvm
 from kconnect.java.plugins.program import HostProgram, TakenOptions, take_ports
 from kconnect.java.plugins.shared_jvm import JvmDoor, WorkersJvm
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 # A JVM that nobody has used for so long ends: validations of a minute share one.
 _IDLE_S: Final = 60.0
+# No validations meet in one of connectors that were parted from others.
+_IDLE_APART_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,8 @@ class _Seat:
     lock: threading.Lock = field(default_factory=threading.Lock)  # guards the two below, and that one thread starts it
     jvm: HostJvm | None = None
     used_s: float = 0.0
+    is_for_all: bool = True
+    """Nobody in it was parted from others."""
     is_closed: bool = False
     """No JVM starts in it any more, and one that does just now ends at once. Set before stop() asks for the lock."""
 
@@ -99,7 +104,7 @@ class _Seat:
 class HostProcess:
     """The JVMs of this process: one for all connectors, or one for each; a slot's may be that of its worker. A JVM
     starts with its first connection; one that died is started again by the next; one that nobody uses ends after a
-    minute.
+    minute. Connectors whose JVM ends again and again get JVMs of their own (isolation.py).
 
     The death of a JVM is asked to each task of its own by JavaHostDiedError; nothing else is hurt.
     Threads: any.
@@ -110,7 +115,8 @@ class HostProcess:
         self._index = index
         self._settings = settings
         self._recorded = recorded
-        self._lock = threading.Lock()  # guards the three below
+        self._lock = threading.Lock()  # guards the four below
+        self._isolation = Isolation()
         self._seats: dict[str | None, _Seat] = {}
         self._unfollow: Callable[[], None] | None = None
         self._door: JvmDoor | None = None
@@ -140,7 +146,7 @@ class HostProcess:
         ConnectError when stop() comes meanwhile.
         """
         place = current_place()
-        key = place[0] if self._settings.one_for_each else None
+        key = self._key(place[0])
         seat = self._seat(key)
         try:
             with seat.lock:
@@ -153,11 +159,31 @@ class HostProcess:
             raise _ended()
         return made
 
+    def _key(self, connector: str | None) -> str | None:
+        """Names the seat of a connector; None for the one that all others share."""
+        if self._settings.one_for_each:
+            return connector
+        with self._lock:
+            return self._isolation.part_of(connector, time.monotonic())
+
+    def _note_end(self, key: str | None, places: Collection[Place], death: ConnectError) -> None:
+        """A JVM has ended by itself: who was in it may be parted."""
+        blamed = named_in(str(death))
+        culprit = next((connector for connector, task in places if blamed in (connector, f"{connector}-{task}")), None)
+        if self._settings.one_for_each or (blamed is not None and culprit is None):
+            return
+        connectors = {connector for connector, _ in places if connector is not None}
+        with self._lock:
+            said = self._isolation.note(key, connectors, culprit, time.monotonic())
+        if said is not None:
+            log.warning("The JVM that ran Java's plugins: %s", said)
+
     def _seat(self, key: str | None) -> _Seat:
         with self._lock:
             if self._unfollow is None:
                 self._unfollow = follow_levels(self._follow_levels)
-            return self._seats.setdefault(key, _Seat())
+            is_for_all = key is None or self._settings.one_for_each
+            return self._seats.setdefault(key, _Seat(is_for_all=is_for_all))
 
     def share(self) -> str:
         """Lend the JVM to slots on this machine until stop(). Shape: what JavaSettings.door of a slot is; a secret."""
@@ -173,7 +199,7 @@ class HostProcess:
         with seat.lock:
             return _Lent(self._jvm_of(seat, None))
 
-    def _jvm_of(self, seat: _Seat, connector: str | None) -> HostJvm:
+    def _jvm_of(self, seat: _Seat, key: str | None) -> HostJvm:
         """Under the seat's lock."""
         if seat.is_closed:
             raise _ended()
@@ -182,7 +208,7 @@ class HostProcess:
             jvm.end(0.0)
             jvm = None
         if jvm is None:
-            jvm = seat.jvm = self._start(connector)
+            jvm = seat.jvm = self._start(key)
             jvm.watch(partial(self._is_over, seat, jvm))
         seat.used_s = time.monotonic()
         return jvm
@@ -235,7 +261,7 @@ class HostProcess:
             if jvm.is_used:
                 seat.used_s = now_s
             hanging = None if jvm.is_used else jvm.hanging()
-            if hanging is None and now_s - seat.used_s < _IDLE_S:
+            if hanging is None and now_s - seat.used_s < (_IDLE_S if seat.is_for_all else _IDLE_APART_S):
                 return False
             seat.jvm = None
         finally:
@@ -259,18 +285,18 @@ class HostProcess:
 
     # --- start ---
 
-    def _start(self, connector: str | None) -> HostJvm:
-        if self._settings.door is not None:
+    def _start(self, key: str | None) -> HostJvm:
+        if self._settings.door is not None and key is None:
             return self._borrowed(self._settings.door)
         began_s = time.monotonic()
         program = HostProgram.find(find_java("Java's plugins", home=self._settings.home))
         taken = take_ports(self._settings.options)
         try:
-            jvm = self._started(program, taken)
+            jvm = self._started(program, taken, partial(self._note_end, key))
         except BaseException:
             taken.release()
             raise
-        with log_context(connector):
+        with log_context(key if self._settings.one_for_each else None):
             took_s = time.monotonic() - began_s
             ports = f", listens on {', '.join(map(str, taken.ports))}" if taken.ports else ""
             version, pid = program.java.version, jvm.process.pid
@@ -280,11 +306,12 @@ class HostProcess:
     def _borrowed(self, door: str) -> HostJvm:
         silent_after_s = self._settings.silent_after_s
         process = WorkersJvm.borrow(door)
-        jvm = HostJvm(process, silent_after_s=silent_after_s, client=process.client)
+        died = partial(self._note_end, None)
+        jvm = HostJvm(process, silent_after_s=silent_after_s, client=process.client, died=died)
         jvm.start()
         return jvm
 
-    def _started(self, program: HostProgram, taken: TakenOptions) -> HostJvm:
+    def _started(self, program: HostProgram, taken: TakenOptions, died: Died) -> HostJvm:
         options = list(taken.options)
         if self._recorded is None:
             program.have_archive_made()
@@ -301,7 +328,7 @@ class HostProcess:
                 "command": self._settings.command,
             }
         )
-        jvm = HostJvm(process, silent_after_s=silent_after_s)
+        jvm = HostJvm(process, silent_after_s=silent_after_s, died=died)
         jvm.start()
         return jvm
 

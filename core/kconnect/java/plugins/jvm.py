@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -40,6 +40,8 @@ DIED: Final = "died"
 """The last event: the JVM has ended by itself. Its argument is the error."""
 Place: TypeAlias = tuple[str | None, int | None]
 """Connector and task."""
+Died: TypeAlias = Callable[[Collection[Place], ConnectError], None]
+"""Learns who was in a JVM that has ended by itself, and why."""
 
 
 @dataclass(slots=True)
@@ -99,9 +101,20 @@ class HostJvm:
     Threads: any; one of its own listens, one looks every few seconds whether it answers.
     """
 
-    def __init__(self, process: JvmProcess, *, silent_after_s: float, client: int = OWNER) -> None:
-        """`silent_after_s`: a JVM that has not answered for so long is killed. `client`: who we are for it."""
+    def __init__(
+        self,
+        process: JvmProcess,
+        *,
+        silent_after_s: float,
+        client: int = OWNER,
+        died: Died = lambda places, death: None,
+    ) -> None:
+        """`silent_after_s`: a JVM that has not answered for so long is killed. `client`: who we are for it.
+
+        `died`: called once it has ended by itself, before anybody in it learns that by an event.
+        """
         self._process = process
+        self._died = died
         self._silent_after_s = silent_after_s
         self._client = client
         self._numbers = itertools.count(1)
@@ -234,6 +247,9 @@ class HostJvm:
                 death = self._process.death()
             if not self._process.is_shared:  # its owner says it
                 log.error("%s", death)
+            # Those that have failed by now are closed, and Java will never say that their threads are through
+            closed = {place for _, place in list(self._closed.values())}
+            self._died(closed | {session.place for session in list(self._sessions.values())}, death)
             for session in list(self._sessions.values()):
                 session.event(DIED, death.with_traceback(None))
 

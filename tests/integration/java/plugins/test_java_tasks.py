@@ -244,6 +244,31 @@ def test_who_ends_the_jvm_is_named(host: HostProcess, folder: str) -> None:
             assert failure_of("w", said).ended_by == "ends-0", "it alone pays for restarts"
 
 
+def test_who_ends_the_jvm_and_is_not_named_is_parted_from_the_others_at_the_second_time(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = ("halts", "one", "two")
+    for _ in range(2):
+        with sinks(host, folder, *names) as (halts, *_others), pytest.raises(JavaHostDiedError, match="exit code 8"):
+            halts.put("halt")
+    with sinks(host, folder, *names) as (halts, one, two):
+        with pytest.raises(JavaHostDiedError):
+            halts.put("halt")
+        one.put("say one goes on")
+        two.put("say two goes on")
+        eventually(lambda: said(caplog) == ["one goes on", "two goes on"], 10, "they are heard")
+    assert "nobody knows by whose plugin: halts, one, two have 3 of their own from now on" in caplog.text
+
+
+def test_who_is_named_is_parted_at_once(host: HostProcess, folder: str) -> None:
+    with sinks(host, folder, "ends", "other") as (ends, _), pytest.raises(JavaHostDiedError):
+        ends.put("exit")
+    with sinks(host, folder, "ends", "other") as (ends, other):
+        with pytest.raises(JavaHostDiedError):
+            ends.put("exit")
+        other.put("say nothing")
+
+
 def test_a_jvm_whose_control_connection_is_gone_is_killed_and_its_tasks_are_reported(
     host: HostProcess, folder: str
 ) -> None:

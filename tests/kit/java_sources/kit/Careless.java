@@ -65,6 +65,7 @@ public final class Careless {
                 case "interrupt": Thread.currentThread().interrupt(); break;
                 case "flood": interrupted(() -> flood(Integer.parseInt(rest))); break;
                 case "exit": System.exit(7); break;
+                case "halt": Runtime.getRuntime().halt(8); break;
                 case "cut": cut(); break;
                 case "load": load(rest); break;
                 case "load-beside": loadBeside(rest); break;

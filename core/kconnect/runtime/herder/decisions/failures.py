@@ -10,6 +10,8 @@ import zlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kconnect.java.plugins.isolation import named_in
+
 
 class NoHelp(StrEnum):
     """Why there is no restart: it would not help until somebody changes something, or nobody makes one."""
@@ -52,11 +54,6 @@ _RAISED = re.compile(
 )
 _STAGES = r"(?:TRANSFORMATION|KEY_CONVERTER|VALUE_CONVERTER|HEADER_CONVERTER)"
 _ON_A_RECORD = re.compile(rf"^[\w.]*StageError: (?P<what>.* failed in {_STAGES} of .*)$", re.M)
-# Not a thread of a plugin's own, nor a plugin of no connector: then all pay, as the one to blame is among them
-_ENDED_BY = re.compile(
-    r"The JVM that runs Java's plugins ended \([^(]*, as (?!the thread |a plugin of the worker )(?P<who>.+?) "
-    r"called System\.exit at "
-)
 _SINCE = re.compile(r" Since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.$")
 
 _AWAY = frozenset(
@@ -108,7 +105,7 @@ def failure_of(worker_id: str, trace: str | None, at_ms: int | None = None) -> F
     first = _SINCE.sub("", text.partition("\n")[0].strip())
     said = first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1]}…"
     raised = [(found["type"].rpartition(".")[2], found["said"]) for found in _RAISED.finditer(text)]
-    ended_by = found["who"] if (found := _ENDED_BY.search(text)) else ""
+    ended_by = named_in(text) or ""
     return Failure(worker_id, said or "no trace", _no_help(raised, first), _record(raised, text), ended_by, at_ms)
 
 
