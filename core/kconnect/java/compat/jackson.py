@@ -46,6 +46,8 @@ def jackson_text(value: Any) -> str:  # any JSON-able value
             return str(value)
         case float():
             return write_double(value)
+        case Decimal():
+            return str(value)
         case bytes() | bytearray():
             return f'"{base64.b64encode(value).decode()}"'
         case Mapping():

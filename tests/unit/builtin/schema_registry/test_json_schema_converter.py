@@ -273,6 +273,30 @@ def test_a_default_beside_several_kinds_is_of_the_whole_and_replaces_no_null(
     assert found(registry, whole, {}, **settings).schema.field("f").schema == Schema.OPTIONAL_INT64_SCHEMA
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("1.50", "1.5"),
+        ("12345678901234567890.12", "12345678901234567890.12"),
+        ("0.00001", "0.00001"),
+        ("1.28E+3", "1.28E+3"),
+        ("0.00", "0"),
+    ],
+)
+def test_a_default_that_is_a_decimal_keeps_its_digits_and_its_scale(
+    registry: MemoryRegistry, value: str, text: str
+) -> None:
+    number = decimal.Decimal(value)
+    kind = Decimal.builder(Decimal.scale_of(number)).default(number).build()
+    schema = SchemaBuilder.struct().field("f", kind).build()
+    made = converter(registry, decimal_format="NUMERIC")
+
+    data = written(made, schema, Struct(schema, {"f": number}))
+    assert f'"default":{text},' in registry.schemas[1]["schema"]
+    assert read(made, data).schema.field("f").schema == kind
+    assert str(read(made, data).value["f"]) == value
+
+
 def test_a_whole_number_may_have_a_point(registry: MemoryRegistry) -> None:
     assert found(registry, {"type": "integer"}, 3.0).value == 3
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Final
 
 from jsonschema.exceptions import SchemaError, ValidationError
@@ -176,9 +177,16 @@ def _known(kind: Any) -> str:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=_fraction)
     except (ValueError, RecursionError) as error:
         raise DataError(f"This is not a JSON Schema: {text[:200]} ({error})") from error
+
+
+def _fraction(text: str) -> float | Decimal:
+    """A Decimal where a float would lose digits, as of a default."""
+    number = float(text)
+    exact = Decimal(text)
+    return number if Decimal(repr(number)) == exact else exact
 
 
 def _resource(contents: Any) -> Resource[Any]:

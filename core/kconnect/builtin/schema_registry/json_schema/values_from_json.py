@@ -18,6 +18,7 @@ from kconnect.java.compat.jackson import MISSING, read_base64
 Reader = Callable[[Any], Any]
 
 _BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+_EXACT: Final = decimal.Context(1000, traps=[decimal.Inexact, decimal.InvalidOperation])  # as many as JSON may have
 _FLOATS: Final = (Type.FLOAT32, Type.FLOAT64)
 _WHOLE: Final[Mapping[str, Callable[[Schema, int], Any]]] = {
     Date.LOGICAL_NAME: Date.to_logical,
@@ -123,12 +124,24 @@ def _decimal(schema: Schema, node: Any) -> decimal.Decimal:
     if isinstance(node, str):
         return Decimal.to_logical(schema, _base64(node, schema))
     if isinstance(node, float):
-        return decimal.Decimal(repr(node))
+        return _of_scale(schema, decimal.Decimal(repr(node)))
     if isinstance(node, int | decimal.Decimal) and not isinstance(node, bool):
-        return decimal.Decimal(node)
+        return _of_scale(schema, decimal.Decimal(node))
     raise DataError(
         f"Invalid type for Decimal, underlying representation should be numeric or bytes but was {_said(node)}"
     )
+
+
+def _of_scale(schema: Schema, number: decimal.Decimal) -> decimal.Decimal:
+    """The number with the schema's scale, which other writers leave zeros out of; as it is where it has more places.
+
+    Differs: Java leaves 1.5 with a scale of 1 where the schema says 2, which its other converters refuse.
+    """
+    scale = Decimal.scale(schema)
+    try:
+        return number.quantize(decimal.Decimal(1).scaleb(-scale), context=_EXACT)
+    except (decimal.Inexact, decimal.InvalidOperation):
+        return number
 
 
 def _map(schema: Schema, options: JsonOptions) -> Reader:

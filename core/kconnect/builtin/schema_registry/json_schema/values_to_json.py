@@ -43,8 +43,14 @@ def writer_of(schema: Schema, options: JsonOptions) -> Writer:
 
 
 def plain_json(schema: Schema, value: Any, options: JsonOptions) -> Any:
-    """A default as a JSON Schema has it; None for none."""
-    return None if value is None else parse(_present(schema, options)(value).encode())
+    """A default as a JSON Schema has it; None for none. A decimal loses the zeros behind it, as in Java."""
+    if value is None:
+        return None
+    text = _present(schema, options)(value)
+    if schema.name != Decimal.LOGICAL_NAME or not options.numeric_decimals:
+        return parse(text.encode())
+    number = decimal.Decimal(text.rstrip("0").rstrip(".") if "." in text and "E" not in text else text)
+    return number or decimal.Decimal(0)
 
 
 def _present(schema: Schema, options: JsonOptions) -> _Present:
