@@ -20,10 +20,10 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.clock import Clock, Pauses, SystemClock
-from kconnect.errors import ConnectError, RetriableError, TimedOutError
+from kconnect.errors import ConnectError, DataError, RetriableError, TimedOutError
 from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset
-from kconnect.runtime.kafka import KafkaRecord
+from kconnect.runtime.kafka import KafkaRecord, refusal_of
 from kconnect.runtime.pipeline.health import HealthSettings, TaskHealth
 from kconnect.runtime.pipeline.inflight import InFlight, partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets, updates_offsets
@@ -312,10 +312,13 @@ class SourceHarness(Harness[SourceTaskRun]):
 
     def _produce(self, record: KafkaRecord) -> MemoryRecord | None:
         """Append to the log; None when the record was refused, and `errors.tolerance=all` says to go on."""
+        refusal = refusal_of(record)
         try:
             self._failures.raise_if_due("produce")
-        except ConnectError:
-            if self._run.settings.tolerates_errors:
+            if refusal is not None:
+                raise refusal
+        except ConnectError as error:
+            if self._run.settings.tolerates_errors and not isinstance(error, DataError):
                 return None
             raise
         return self.log.append(

@@ -18,6 +18,7 @@ from kconnect.api import ConnectRecord, SinkRecord, SourceConnector, SourceRecor
 from kconnect.errors import DataError, RetriableError
 from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, TopicPartition
+from kconnect.runtime.kafka import refusal_of
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S
@@ -275,7 +276,7 @@ class _TracedSource(SourceHarness):
                 return
             self.count += 1
             tried = TriedRecord(self.count, [StageView("connector", record_view(record))])
-            self._pass_on(task.stages, record, tried)
+            self._pass_on(task, record, tried)
             self._check_offset(task, record, tried)
             if record.source_partition is not None and (tried.failure is None or tried.failure.tolerated):
                 offset = ConnectorOffset(record.source_partition, record.source_offset)
@@ -300,7 +301,8 @@ class _TracedSource(SourceHarness):
                     updated = updated_offsets(self._name, task.task.update_offsets, given)
                 self.offset_updates += [offset for offset in updated if offset not in given]
 
-    def _pass_on(self, stages: TaskStages, record: SourceRecord, tried: TriedRecord) -> None:
+    def _pass_on(self, task: SourceTaskRun, record: SourceRecord, tried: TriedRecord) -> None:
+        stages = task.stages
         for kept in _through_transforms(stages, record, tried):
             made = _attempt(stages, tried, partial(stages.converters.to_kafka_record, kept))
             if made is None:
@@ -308,6 +310,10 @@ class _TracedSource(SourceHarness):
             tried.stages.append(
                 StageView("bytes", bytes_view(made.topic, made.partition, made.key, made.value, made.headers))
             )
+            if refusal := refusal_of(made):
+                tolerated = self._run.settings.tolerates_errors and not isinstance(refusal, DataError)
+                tried.failure = Failure("producer", _name(task.task), refusal, tolerated)
+                return
             tried.outcome = "written"
 
     def _check_offset(self, task: SourceTaskRun, record: SourceRecord, tried: TriedRecord) -> None:

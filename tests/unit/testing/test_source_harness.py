@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -281,3 +282,49 @@ def test_a_trial_shows_the_records_that_the_task_itself_gives_up(tmp_path: Path)
     with pytest.raises(ConnectError, match="Line 2 of") as caught:
         try_source(config, {}, limit=3, timeout_s=ample_s(10), show=shown.append)
     assert caught.value.hint == "--verbose shows the whole trace.", "no advice for authors of connectors"
+
+
+class UnwritableTask(CountTask):
+    """Its first record is fine, and no topic takes the second."""
+
+    record: Mapping[str, Any]
+
+    def poll(self) -> Any:
+        self.next += 1
+        made = {"topic": "t", "value": "x", **(self.record if self.next == 2 else {})}
+        return [SourceRecord(self.part, {"next": self.next}, **made)]
+
+
+@pytest.mark.parametrize(
+    ("record", "error"),
+    [
+        ({"topic": None}, "A record could not be written: it has no topic."),
+        ({"topic": "two words"}, "'two words' cannot be the name of a topic"),
+        ({"kafka_partition": -2}, "Invalid partition: -2. A record for topic 't' has it."),
+        ({"timestamp": -2, "key": "k"}, "Invalid record timestamp -2 of a record for topic 't' with the key b'k'"),
+    ],
+)
+def test_what_no_topic_takes_is_refused_as_by_a_worker(record: Mapping[str, Any], error: str) -> None:
+    class Task(UnwritableTask):
+        pass
+
+    class Connector(CountConnector):
+        task = Task
+
+    Task.record = record
+    with SourceHarness(Connector, STRINGS | {"key.converter": STRINGS["value.converter"]}) as source:
+        source.poll(1)
+        with pytest.raises(ConnectError, match=re.escape(error)):
+            source.poll(1)
+        assert len(source.written()) == 1
+
+
+def test_a_trial_names_the_record_that_no_topic_takes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\nb\n")
+    config = {"name": "x", "connector.class": "FileStreamSource", "file": str(tmp_path / "a.txt"), "topic": "t"}
+    step = {"transforms": "r", "transforms.r.type": "RegexRouter", "transforms.r.regex": "t"}
+    config |= step | {"transforms.r.replacement": "two words"}
+    shown: list[TriedRecord] = []
+    try_source(config, {}, limit=2, timeout_s=ample_s(10), show=shown.append)
+    (tried,) = shown
+    assert (tried.outcome, tried.failure and tried.failure.stage) == ("failed", "producer")

@@ -16,7 +16,6 @@ from kconnect.runtime.kafka.delivery import (
     Delivery,
     DeliveryFailure,
     RecordDelivery,
-    RefusedRecord,
     ReportedDelivery,
     WrittenRecord,
 )
@@ -26,6 +25,7 @@ from kconnect.runtime.kafka.log import CompactedLog, LogSpec
 from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaHeaders, KafkaRecord
 from kconnect.runtime.kafka.producer import RecordProducer
 from kconnect.runtime.kafka.range_consumer import RangeConsumer
+from kconnect.runtime.kafka.refusals import RefusedRecord, refusal_of
 from kconnect.runtime.kafka.scan import ScanSpec, scan
 from kconnect.runtime.kafka.transactional_producer import (
     TransactionalProducer,
@@ -69,5 +69,6 @@ __all__ = [
     "cluster_id",
     "ensure_internal_topic",
     "fence_producers",
+    "refusal_of",
     "scan",
 ]

@@ -22,7 +22,6 @@ from kconnect.errors import ConnectError
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.calls_in_flight import CallsInFlight, OnDelivery
 from kconnect.runtime.kafka.clients import ClientLog, producer_settings
-from kconnect.runtime.kafka.delivery import RefusedRecord
 from kconnect.runtime.kafka.librdkafka import (
     EVENT_DELIVERIES,
     EVENT_ERROR,
@@ -36,6 +35,7 @@ from kconnect.runtime.kafka.librdkafka import (
     is_callable,
     librdkafka,
 )
+from kconnect.runtime.kafka.refusals import RefusedRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa

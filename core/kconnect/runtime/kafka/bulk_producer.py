@@ -13,9 +13,10 @@ from kconnect.errors import ConnectError
 from kconnect.runtime.kafka.bulk_client import ANY_PARTITION, BulkClient
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
-from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery, RefusedRecord
+from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery
 from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaRecord
 from kconnect.runtime.kafka.producer import ASK_S, PURGE_WAIT_S, ROOM_WAIT_S, RecordProducer
+from kconnect.runtime.kafka.refusals import RefusedRecord
 
 # Records in a unit. Measured, values of 100 B as columns, us of CPU a record on the sending thread (medians of 5, busy
 # machine), by the bulk client and without: 1,000 in a unit 0.83 and 0.83; 2,000 0.62 and 1.03; 10,000 0.43 and 1.20.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
-from kconnect.runtime.kafka.delivery import RefusedRecord
+from kconnect.runtime.kafka.refusals import RefusedRecord
 
 OnDelivery = Callable[[KafkaError, RefusedRecord], None]
 

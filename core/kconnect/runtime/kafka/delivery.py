@@ -12,16 +12,14 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message
 
-from kconnect.api.topic_names import topic_name_problem, topic_renaming
 from kconnect.errors import ConnectError
 from kconnect.runtime.config.rights import Client, Right
 from kconnect.runtime.kafka.batch_sizes import BatchSize
 from kconnect.runtime.kafka.clients import connect_error
+from kconnect.runtime.kafka.refusals import NO_PARTITION, RefusedRecord, topic_refusal
 
-_NO_PARTITION = -1
 _NO_OFFSET = -1
 # Bytes of a key in a message
-_KEY_SHOWN: Final = 100
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 # These say that the client can write no more, and nothing of the record. The last three end idempotent producers: the
 # records that one of them meets have its code, all later ones the first.
@@ -35,41 +33,11 @@ _FATAL = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedRecord:
-    """A record that will not be written, as far as is known of it."""
-
-    topic: str
-    partition: int | None = None
-    key: bytes | None = None
-    value: bytes | None = None
-
-    @classmethod
-    def of(cls, message: Message) -> RefusedRecord:
-        key, value = message.key(), message.value()
-        assert not isinstance(key, str)  # as the binding's types allow: a serializer may have made it
-        assert not isinstance(value, str)
-        return cls(message.topic() or "", message.partition(), key, value)
-
-    def __str__(self) -> str:
-        """With its size and key, for those who look for it."""
-        return f"A record of {self.size:,} bytes {self.key_shown}"
-
-    @property
-    def key_shown(self) -> str:
-        """Its key, so far as it fits a sentence."""
-        if self.key is None:
-            return "without a key"
-        return f"with the key {self.key[:_KEY_SHOWN]!r}" + (".." if len(self.key) > _KEY_SHOWN else "")
-
-    @property
-    def size(self) -> int:
-        return len(self.key or b"") + len(self.value or b"")
-
-    @property
-    def place(self) -> str:
-        number = "" if self.partition is None or self.partition < 0 else f", partition {self.partition}"
-        return f"topic {self.topic!r}{number}"
+def refused_record(message: Message) -> RefusedRecord:
+    key, value = message.key(), message.value()
+    assert not isinstance(key, str)  # as the binding's types allow: a serializer may have made it
+    assert not isinstance(value, str)
+    return RefusedRecord(message.topic() or "", message.partition(), key, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +168,7 @@ class Delivery:
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.refused(error, RefusedRecord.of(message))
+            self.refused(error, refused_record(message))
 
     def __del__(self) -> None:
         self._ended.note(self.size, self._on_end, self._is_complete and not self._failed)
@@ -218,12 +186,8 @@ _OF_RECORDS: Final = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD)
 
 
 def _write_error(error: KafkaError, record: RefusedRecord, client: Client) -> ConnectError:
-    if not record.topic:
-        hint = "Give each record that poll() returns a topic."
-        return ConnectError("A record could not be written: it has no topic.", hint=hint)
-    if error.code() in _OF_TOPICS and (problem := topic_name_problem(record.topic)):
-        advice = f"To rename it: {topic_renaming(record.topic)}"
-        return ConnectError(f"A record could not be written: {problem}.", hint=advice)
+    if (not record.topic or error.code() in _OF_TOPICS) and (refusal := topic_refusal(record.topic)):
+        return refusal
     what = str(record) if error.code() in _OF_RECORDS else "A record"
     need = Right("WRITE", "topic", record.topic)
     return connect_error(f"{what} could not be written to {record.place}", error, (need,), client)
@@ -240,7 +204,7 @@ class RecordDelivery:
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.unit.refused(error, RefusedRecord.of(message))
+            self.unit.refused(error, refused_record(message))
             self._on_written(None)
         else:
             self._on_written(_written(message))
@@ -271,7 +235,7 @@ class ReportedDelivery:
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._delivery(error, message)
-            self._end(error, RefusedRecord.of(message))
+            self._end(error, refused_record(message))
             return
         self._delivery(None, message)
         self._on_end(_written(message), None)
@@ -282,7 +246,7 @@ class ReportedDelivery:
         self._end(error, record)
 
     def _end(self, error: KafkaError, record: RefusedRecord) -> None:
-        number = _NO_PARTITION if record.partition is None else record.partition
+        number = NO_PARTITION if record.partition is None else record.partition
         reason = _write_error(error, record, self.unit.client)
         self._on_end(WrittenRecord(record.topic, number, _NO_OFFSET, None), reason)
 

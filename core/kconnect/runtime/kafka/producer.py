@@ -20,8 +20,9 @@ from kconnect.runtime.kafka.batch_sizes import BATCH_SIZES
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.clients import ClientLog, kafka_errors, producer_client, producer_settings
-from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery, DeliveryFailure, EndedUnits, RefusedRecord
+from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery, DeliveryFailure, EndedUnits
 from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaRecord
+from kconnect.runtime.kafka.refusals import RefusedRecord, named, partition_number, producer_time
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,6 @@ log = logging.getLogger(__name__)
 _AROUND_RECORD = 64
 # How long one wait for room in the queue lasts before the stop is checked again.
 ROOM_WAIT_S = 0.1
-_NO_PARTITION = -1
 # What abandon() waits for a batch that is being handed over; 100,000 records take 0.1 s
 _HAND_OVER_S = 2.0
 # What a cluster that does not answer holds the task up for when it is asked for a topic
@@ -150,21 +150,21 @@ class RecordProducer:
         unit = delivery if isinstance(delivery, Delivery) else delivery.unit
         key, value = record.key, record.value
         size = (len(value) if value else 0) + (len(key) if key else 0)
-        number = _partition_number(record.partition, record.topic)
+        number = partition_number(record.partition, record.topic)
         produce: Produce = self._client.produce
         while self._await_room(1, size, give_up):
             try:
                 with self._handing_over:
                     if self._is_abandoned:
                         return False
-                    when = _when(record.timestamp)
+                    when = producer_time(record.timestamp)
                     produce(record.topic, value, key, number, delivery, None, when, record.headers or None)
             except BufferError:
                 if give_up():
                     return False
                 self.serve(ROOM_WAIT_S)
             except DataError as error:  # of a time
-                raise _named(error, RefusedRecord(record.topic, record.partition, key)) from None
+                raise named(error, RefusedRecord(record.topic, record.partition, key)) from None
             except KafkaException as error:
                 delivery.fail(error.args[0], RefusedRecord(record.topic, record.partition, key, value))
                 return True
@@ -317,7 +317,7 @@ class RecordProducer:
         else:
             pairs = zip(keys[start:end], values[start:end], strict=True)
             messages = [{"key": key, "value": value} for key, value in pairs]
-        number = _partition_number(records.partition, topic)
+        number = partition_number(records.partition, topic)
         while True:
             try:
                 with self._handing_over:
@@ -341,7 +341,7 @@ class RecordProducer:
         self, records: KafkaBatch, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
     ) -> bool:
         produce: Produce = self._client.produce
-        number = _partition_number(records.partition, records.topic)
+        number = partition_number(records.partition, records.topic)
         times, headers = records.timestamps, records.headers
         while start < end:
             values = iter(records.values[start:end])
@@ -356,7 +356,7 @@ class RecordProducer:
                 repeat(None),
                 repeat(0)
                 if times is None
-                else map(_when, repeat(times) if isinstance(times, int) else times[start:end]),
+                else map(producer_time, repeat(times) if isinstance(times, int) else times[start:end]),
                 repeat(None) if headers is None else [row or None for row in headers[start:end]],
             )
             try:
@@ -378,7 +378,7 @@ class RecordProducer:
             except DataError as error:  # of a time
                 row, keys = end - length_hint(values) - 1, records.keys
                 refused = RefusedRecord(records.topic, records.partition, None if keys is None else keys[row])
-                raise _named(error, refused) from None
+                raise named(error, refused) from None
             else:
                 break
         self.serve()
@@ -432,36 +432,3 @@ def _longest(values: Sequence[bytes | None]) -> int:
 
 def _is_refused_id(error: KafkaError) -> bool:
     return error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
-
-
-def _partition_number(partition: int | None, topic: str) -> int:
-    """The client's number for it. Errors: DataError, as of Java's ProducerRecord."""
-    if partition is None:
-        return _NO_PARTITION
-    if partition < 0:
-        raise DataError(
-            f"Invalid partition: {partition}. A record for topic {topic!r} has it. Partition number should always be "
-            "non-negative or null: without one the partitioner chooses."
-        )
-    return partition
-
-
-def _named(error: DataError, record: RefusedRecord) -> DataError:
-    """The error of a record's time, with the record that has it."""
-    return DataError(
-        f"{error} of a record for {record.place} {record.key_shown}. Kafka has no times before 1970; a record without "
-        "one gets the present time."
-    )
-
-
-def _when(timestamp: int | None) -> int:
-    """The client's 0 means now. Errors: DataError for a time before 1970, which Kafka cannot represent.
-
-    Source: ConnectUtils.checkAndConvertTimestamp. Differs: a record of 1970-01-01T00:00Z exactly gets the present time,
-    as librdkafka has no other way to say "now".
-    """
-    if timestamp is None or timestamp == -1:
-        return 0
-    if timestamp < 0:
-        raise DataError(f"Invalid record timestamp {timestamp}")
-    return timestamp

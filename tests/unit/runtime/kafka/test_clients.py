@@ -14,7 +14,7 @@ from kconnect.errors import ConnectError, DataError, NotAllowedError, RetriableE
 from kconnect.runtime.kafka import Delivery, KafkaBatch, KafkaRecord, RecordProducer, RefusedRecord
 from kconnect.runtime.kafka.clients import ClientLog, kafka_errors
 from kconnect.runtime.kafka.delivery import DeliveryFailure, EndedUnits
-from kconnect.runtime.kafka.producer import _when
+from kconnect.runtime.kafka.refusals import producer_time
 
 log = logging.getLogger("test.client")
 
@@ -174,10 +174,10 @@ def test_bytes_of_a_unit_are_released_when_its_end_is_reported() -> None:
 
 
 def test_timestamps_are_taken_as_kafka_takes_them() -> None:
-    assert [_when(stamp) for stamp in (None, -1, 0, 1_000)] == [0, 0, 0, 1_000]
+    assert [producer_time(stamp) for stamp in (None, -1, 0, 1_000)] == [0, 0, 0, 1_000]
     with pytest.raises(DataError, match="Invalid record timestamp -2"):
-        _when(-2)
-    assert all(first <= second for first, second in pairwise(_when(stamp) for stamp in range(5)))
+        producer_time(-2)
+    assert all(first <= second for first, second in pairwise(producer_time(stamp) for stamp in range(5)))
 
 
 def test_a_record_with_a_place_or_time_that_kafka_has_not_is_named() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from kconnect.runtime.kafka.delivery import Delivery, DeliveryFailure, EndedUnits, RefusedRecord
+from kconnect.runtime.kafka.delivery import Delivery, DeliveryFailure, EndedUnits
+from kconnect.runtime.kafka.refusals import RefusedRecord
 
 
 def reported(code: int) -> DeliveryFailure:
