@@ -7,7 +7,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kconnect.api import (
     ConfigDef,
@@ -98,7 +98,7 @@ class PythonTransform(Transformation):
         if not self.supports_batches:
             made = self._call(record)
             if made is not None and not isinstance(made, type(record)):
-                raise _wrong(self._name, made, "a record or None")
+                raise _wrong(self._name, made, "a record or None", hint=f"record.new_record(value=..) {_CHANGED}.")
             return made
         batch = self.apply_batch(_batch_of(record, self._name))
         if batch is NotImplemented:
@@ -111,7 +111,7 @@ class PythonTransform(Transformation):
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:  # Any: mypy takes NotImplemented for it
         made = self._call(batch)
         if made is not None and made is not NotImplemented and not isinstance(made, RecordBatch):
-            raise _wrong(self._name, made, "a RecordBatch or None")
+            raise _wrong(self._name, made, "a RecordBatch or None", hint=f"batch.with_(value=..) {_CHANGED}.")
         return made
 
     def config(self) -> ConfigDef:
@@ -178,5 +178,8 @@ def _batch_of(record: ConnectRecord, name: str) -> RecordBatch:
         raise DataError(f"{name} takes batches, and no column has what this record has: {error}", hint=hint) from error
 
 
-def _wrong(name: str, given: Any, wanted: str) -> DataError:
-    return DataError(f"{name} returned a {type(given).__qualname__}; it must return {wanted}")
+_CHANGED: Final = "gives it with another value"
+
+
+def _wrong(name: str, given: Any, wanted: str, hint: str | None = None) -> DataError:
+    return DataError(f"{name} returned a {type(given).__qualname__}; it must return {wanted}", hint=hint)

@@ -36,7 +36,7 @@ class CodeLocation:
 class PluginCode:
     """The files of a plugin author: the plugin's package, or the folder of its module, without libraries.
 
-    `root` is None for built-in plugins: users do not need lines of their code.
+    `root` is None for built-in plugins: users do not need lines of their code, but of functions that these call.
     """
 
     root: Path | None
@@ -57,7 +57,11 @@ class PluginCode:
 
     def innermost(self, error: BaseException) -> CodeLocation | None:
         """The line of the author's code that raised an error, or called what raised it; None if there is none."""
-        return next(iter(reversed(self._places(_frames_of(error)))), None)
+        frames = _frames_of(error)
+        places = (
+            self._places(frames) if self.root is not None else [_place(*frame) for frame in frames if _is_users(*frame)]
+        )
+        return places[-1] if places else None
 
     def outermost(self, error: BaseException) -> CodeLocation | None:
         """The first line of the author's code on the way to an error: its function is the method that was called."""
@@ -74,11 +78,7 @@ class PluginCode:
         return next(iter(self._places([(code, code.co_firstlineno)])), None) if isinstance(code, CodeType) else None
 
     def _places(self, frames: Iterable[tuple[CodeType, int]]) -> list[CodeLocation]:
-        return [
-            CodeLocation(code.co_filename, line, linecache.getline(code.co_filename, line).strip(), code.co_name)
-            for code, line in frames
-            if self._is_own(code.co_filename)
-        ]
+        return [_place(code, line) for code, line in frames if self._is_own(code.co_filename)]
 
     def _is_own(self, file: str) -> bool:
         if self.root is None:
@@ -87,11 +87,27 @@ class PluginCode:
         if path != self.root and self.root not in path.parents:
             return False
         inside = set(path.parts[len(self.root.parts) :])
-        return not inside & {"site-packages", "dist-packages"} and not path.is_relative_to(_STANDARD_LIBRARY)
+        return not inside & _LIBRARIES and not path.is_relative_to(_STANDARD_LIBRARY)
 
 
 _KCONNECT = Path(__file__).parents[2]
 _STANDARD_LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+_LIBRARIES = frozenset({"site-packages", "dist-packages"})
+
+
+def _place(code: CodeType, line: int) -> CodeLocation:
+    return CodeLocation(code.co_filename, line, linecache.getline(code.co_filename, line).strip(), code.co_name)
+
+
+def _is_users(code: CodeType, _line: int) -> bool:
+    """Whether it is of no library: a user's function."""
+    return _is_outside(code) and not _LIBRARIES & {*Path(code.co_filename).parts}
+
+
+def _is_outside(code: CodeType) -> bool:
+    """Whether it belongs to neither Python nor kconnect."""
+    path = Path(code.co_filename)
+    return path.is_file() and not path.is_relative_to(_STANDARD_LIBRARY) and _KCONNECT not in path.parents
 
 
 def syntax_place(error: SyntaxError) -> CodeLocation | None:
@@ -110,12 +126,7 @@ def import_problem(error: BaseException) -> str:
 
 
 def _imported_at(error: BaseException) -> CodeLocation | None:
-    """The last frame that belongs to neither Python nor kconnect."""
-    for code, line in reversed(_frames_of(error)):
-        path = Path(code.co_filename)
-        if path.is_file() and not path.is_relative_to(_STANDARD_LIBRARY) and _KCONNECT not in path.parents:
-            return CodeLocation(str(path), line, linecache.getline(str(path), line).strip(), code.co_name)
-    return None
+    return next((_place(*frame) for frame in reversed(_frames_of(error)) if _is_outside(frame[0])), None)
 
 
 def _frames_of(error: BaseException) -> list[tuple[CodeType, int]]:
