@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from kconnect.api import (
-    ConfigData,
     ConfigProvider,
     Connector,
     ConnectorClientConfigOverridePolicy,
-    ConnectorClientConfigRequest,
     Converter,
     HeaderConverter,
     Predicate,
@@ -22,21 +19,19 @@ from kconnect.api import (
     SourceConnector,
     Transformation,
 )
-from kconnect.api.config_key import ConfigValue
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.door import DOOR
 from kconnect.java.kafka_jars import KAFKA_VERSION
-from kconnect.java.plugins.connection import JavaConnection
 from kconnect.java.plugins.connectors import JavaSinkConnector, JavaSourceConnector
-from kconnect.java.plugins.descriptions import describe, version_of
+from kconnect.java.plugins.descriptions import describe
 from kconnect.java.plugins.host import HostProcess, JavaSettings
 from kconnect.java.plugins.hosting import Hosted, java_class
 from kconnect.java.plugins.index import JavaIndex, in_order
-from kconnect.java.plugins.java_error import JavaHostDiedError
 from kconnect.java.plugins.own_jvm import END_TIMEOUT_S
 from kconnect.java.plugins.preparation import Preparation
 from kconnect.java.plugins.versions import Loaded, PluginVersions
+from kconnect.java.plugins.worker_plugins import JavaConfigProvider, JavaOverridePolicy
 
 _MIRROR: Final = "org.apache.kafka.connect.mirror"
 
@@ -69,94 +64,6 @@ def _stands_for(kind: str) -> type[Any]:
 
     found: type[Any] = getattr(stages, _STAGES[kind])
     return found
-
-
-_BASES: Final = {
-    "source": "org.apache.kafka.connect.source.SourceConnector",
-    "sink": "org.apache.kafka.connect.sink.SinkConnector",
-}
-
-
-class _OfWorker(Hosted):
-    """One object in Java for as long as this one lives; it is made again when its JVM died in between.
-
-    Threads: any, one at a time: connectors that start, reloads and requests ask it side by side.
-    """
-
-    def __init__(self) -> None:
-        self._config: dict[str, str] = {}
-        self._turn = threading.Lock()  # guards the connection, and that what it answers is read by who has asked
-        self._java: JavaConnection | None = None
-
-    def configure(self, props: Mapping[str, str]) -> None:
-        with self._turn:
-            self._config = {key: value for key, value in props.items() if value is not None}
-            self._made()
-
-    def close(self) -> None:
-        java, self._java = self._java, None  # without the turn, which a call that hangs keeps
-        if java is not None:
-            try:
-                java.call("close")
-            except JavaHostDiedError as err:
-                log.debug("%s is gone already: %s", self.java_class, err)
-            finally:
-                java.close()
-
-    def _made(self) -> JavaConnection:
-        made = self.connect("worker")
-        try:
-            made.call("configure", config=self._config)
-        except BaseException:
-            made.close()
-            raise
-        self._java = made
-        return made
-
-    def _ask(self, method: str, **arguments: Any) -> Any:
-        """Errors: what Java throws; JavaHostDiedError when the JVM dies of it."""
-        with self._turn:
-            java = self._java
-            if java is not None:
-                try:
-                    return java.call(method, **arguments)
-                except JavaHostDiedError as err:
-                    log.warning("%s is made again: %s", self.java_class, err)
-                    java.close()
-                    self._java = None
-            return self._made().call(method, **arguments)
-
-
-class JavaConfigProvider(_OfWorker, ConfigProvider):
-    """Runs o.a.k.common.config.provider.ConfigProvider in the host JVM; not subscribed to, as in Java's workers."""
-
-    def get(self, path: str, keys: Collection[str]) -> ConfigData:
-        reported = self._ask("get", path=path, keys=list(keys))
-        return ConfigData({key: value for key, value in reported["data"].items() if value is not None}, reported["ttl"])
-
-
-class JavaOverridePolicy(_OfWorker, ConnectorClientConfigOverridePolicy):
-    """Runs o.a.k.connect.connector.policy.ConnectorClientConfigOverridePolicy in the host JVM."""
-
-    def validate(self, request: ConnectorClientConfigRequest) -> list[ConfigValue]:
-        kind, named = str(request.connector_type), request.connector_class
-        # What a policy may ask of the class of Python's connectors is their kind
-        place = (named.java_class, named.folder) if issubclass(named, Hosted) else (_BASES[kind], None)
-        reported = self._ask(
-            "validate",
-            name=request.connector_name,
-            type=kind,
-            client=str(request.client_type),
-            props=dict(request.client_props),
-            **{"class": place[0], "folder": place[1]},
-        )
-        return [ConfigValue(value["name"], value["value"], [], list(value["errors"] or ())) for value in reported]
-
-    def version(self) -> str:
-        try:
-            return version_of(type(self))
-        except ConnectError:
-            return "undefined"
 
 
 _OF_WORKER: Final[Mapping[str, type[Any]]] = {

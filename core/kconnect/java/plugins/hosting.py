@@ -23,9 +23,19 @@ class Hosted:
 
     @classmethod
     def connect(
-        cls, role: str, *, answer: Answer | None = None, event: Event | None = None, thread: str | None = None
+        cls,
+        role: str,
+        *,
+        answer: Answer | None = None,
+        event: Event | None = None,
+        thread: str | None = None,
+        key: str | None = None,
     ) -> JavaConnection:
-        """A connection on which Java has made an object of the class, in a role: connector, source, sink, stage."""
+        """A connection on which Java has made an object of the class, in a role: connector, source, sink, stage,
+        worker.
+
+        `key` names one of the worker's; `worker_again` is a further connection to it.
+        """
         more: dict[str, Any] = {}
         if answer is not None:
             more["answer"] = answer
@@ -38,7 +48,7 @@ class Hosted:
             where = "" if cls.folder is None else f" in {cls.folder}"
             raise EnvironmentProblemError(f"{cls.java_class}{where} cannot run: {err}", hint=err.hint) from err
         try:
-            made.call(role, **{"class": cls.java_class, "folder": cls.folder})
+            made.call(role, **{"class": cls.java_class, "folder": cls.folder}, **({"key": key} if key else {}))
         except BaseException:
             made.close()
             raise

@@ -38,7 +38,12 @@ final class Calls implements Session.Served {
                 session.host().awaitLeft(session.task());
                 yield serveOne(new SinkCalls(session, make(a, SinkTask.class), named(a)));
             }
-            case "worker" -> serve(new WorkerCalls(folders, make(a, Object.class)));
+            case "worker" -> serve(new WorkerCalls(session.host(), a.get("key").asText(), make(a, Object.class)));
+            case "worker_again" -> {
+                WorkerCalls made = session.host().ofWorker().get(a.get("key").asText());
+                if (made == null) throw new ConnectException("It is closed");
+                yield serve(made::call);
+            }
             case "stage" -> serveOne(new StageCalls(session, a));
             case "levels" -> {
                 Log.setLevels(levels(a));

@@ -22,6 +22,7 @@ final class Host {
     private final Map<Integer, Control> controls = new ConcurrentHashMap<>(Map.of(OWNER, owner));
     private final Set<Integer> gone = ConcurrentHashMap.newKeySet();
     private final Set<Session> left = new HashSet<>(); // guarded by itself, as is what leaves a Control's sessions
+    private final Map<String, WorkerCalls> ofWorker = new ConcurrentHashMap<>();
     private final Meters meters = new Meters();
     private final Beans beans;
     private final byte[] token;
@@ -95,6 +96,11 @@ final class Host {
                 left.wait(wait);
             }
         }
+    }
+
+    /** Plugins of the worker, by the keys that Python gave them. */
+    Map<String, WorkerCalls> ofWorker() {
+        return ofWorker;
     }
 
     Meters meters() {

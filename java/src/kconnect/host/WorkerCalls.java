@@ -22,15 +22,18 @@ import org.apache.kafka.connect.connector.policy.ConnectorClientConfigRequest;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.health.ConnectorType;
 
-/** A config provider, or a policy for client overrides: one for the worker's life. */
+/** A config provider, or a policy for client overrides: one for the worker's life, which several sessions may ask at once. */
 final class WorkerCalls implements Session.Served {
-    private final Folders folders;
+    private final Host host;
+    private final String key;
     private final Object plugin;
-    private boolean isConfigured; // and not closed
+    private volatile boolean isConfigured; // and not closed
 
-    WorkerCalls(Folders folders, Object plugin) {
-        this.folders = folders;
+    WorkerCalls(Host host, String key, Object plugin) {
+        this.host = host;
+        this.key = key;
         this.plugin = plugin;
+        host.ofWorker().put(key, this);
     }
 
     @Override
@@ -58,6 +61,7 @@ final class WorkerCalls implements Session.Served {
 
     @Override
     public void leave(boolean inCall) throws Exception {
+        host.ofWorker().remove(key);
         if (!inCall && isConfigured) call("close", null);
     }
 
@@ -91,7 +95,7 @@ final class WorkerCalls implements Session.Served {
 
     /** The class of the connector; of one of Python's the interface that it would have here. */
     private Class<? extends Connector> connector(JsonNode a) throws ReflectiveOperationException {
-        return Class.forName(a.get("class").asText(), false, folders.loader(Json.text(a.get("folder"))))
+        return Class.forName(a.get("class").asText(), false, host.folders().loader(Json.text(a.get("folder"))))
                 .asSubclass(Connector.class);
     }
 
