@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from kconnect.api import ConfigError, ConnectError, DataError
+from kconnect.api import ConfigError, ConnectError
 from kconnect.testing import SinkHarness, SourceHarness
 from kit.differences import hold_alike
 from kit.postgres import Database, database
@@ -366,19 +366,46 @@ def test_a_row_that_connect_cannot_hold_is_given_up_alone_where_errors_are_toler
             assert given_up[8][0].source_offset == {"incrementing": 8}
 
 
-def test_a_row_of_no_place_fails_the_task_with_its_table_and_column(server: Database, schema: str) -> None:
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz", "date"])
+def test_a_row_of_a_time_before_the_calendar_is_given_up_alone_and_once(
+    server: Database, schema: str, kind: str, mode: str
+) -> None:
     run(
         server,
-        "CREATE TABLE placeless (at timestamp NOT NULL, d date)",
-        "INSERT INTO placeless VALUES ('2026-01-01', 'infinity'), ('-infinity', null)",
+        "DROP TABLE IF EXISTS early",
+        f"CREATE TABLE early (id serial PRIMARY KEY, at {kind} NOT NULL)",
+        "INSERT INTO early (at) VALUES ('2026-01-01'), ('-infinity'), ('0044-03-15 BC')",
         schema=schema,
     )
-    settings = {"timestamp_column_name": "at", "errors_tolerance": "all"}
-    with (
-        source_of(server, schema, mode="timestamp", table_whitelist="placeless", **settings) as source,
-        pytest.raises(DataError, match=r"placeless cannot be read: Column at has a value"),
-    ):
-        source.poll(1)
+    settings = {"timestamp_column_name": "at", "errors_tolerance": "all", "db_timezone": "Europe/Berlin"}
+    settings |= {"incrementing_column_name": "id", "table_whitelist": "early", "batch_max_rows": "2"}
+    with source_of(server, schema, mode=mode, **settings) as source:
+        assert [record.value["id"] for record in source.poll(1)] == [1]
+        assert nothing_more(source)
+        given_up = sorted(one.record.value["at"] for one in source.errant)
+        assert (given_up[0], given_up[1].split()[-1]) == ("-infinity", "BC")
+        assert len(source.errant) == 2
+        source.commit()
+        source.restart()
+        run(server, "INSERT INTO early (at) VALUES ('2026-01-02')", schema=schema)
+        assert [record.value["id"] for record in source.poll(1)] == [4]
+        assert len(source.errant) == 2
+
+
+def test_a_table_of_nothing_but_times_before_the_calendar_goes_on(server: Database, schema: str) -> None:
+    run(
+        server,
+        "CREATE TABLE ancient (id serial PRIMARY KEY, at timestamp NOT NULL)",
+        "INSERT INTO ancient (at) VALUES ('-infinity')",
+        schema=schema,
+    )
+    settings = {"timestamp_column_name": "at", "errors_tolerance": "all", "db_timezone": "Europe/Berlin"}
+    with source_of(server, schema, mode="timestamp", table_whitelist="ancient", **settings) as source:
+        assert nothing_more(source)
+        run(server, "INSERT INTO ancient (at) VALUES ('2026-01-02')", schema=schema)
+        assert [record.value["id"] for record in source.poll(1)] == [2]
+        assert len(source.errant) == 1
 
 
 def test_times_mean_the_same_whatever_the_zones_of_database_and_session_are(server: Database, schema: str) -> None:

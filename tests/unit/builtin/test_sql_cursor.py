@@ -70,6 +70,18 @@ def test_times_are_given_in_the_databases_zone_unless_the_column_has_one() -> No
     assert wanted in said(mixed, Place(None, AT_US), None, berlin)[0]
 
 
+def test_a_time_that_only_the_databases_clock_has_is_given_by_it() -> None:
+    berlin = SqlStyle("postgresql", STYLE.quote, zoneinfo.ZoneInfo("Europe/Berlin"))
+    year_0 = -62_135_600_008_000_000  # 0001-01-01 there
+
+    (local,) = said(Cursor(None, ("at",)), Place(None, year_0), None, berlin)[1]
+    assert local == datetime.datetime(1, 1, 1)  # noqa: DTZ001 - it has none
+    with pytest.raises(DataError, match="The offset -62135600008000 is outside the years 1 to 9999"):
+        said(Cursor(None, ("at",), True), Place(None, year_0), None, berlin)
+    with pytest.raises(DataError, match="The offset 1000000000000000 is outside the years"):
+        said(Cursor(None, ("at",)), Place(None, 10**18), None, berlin)
+
+
 def times_of(*seconds: int) -> pa.Array:
     return pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us", "UTC"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -190,12 +191,31 @@ def _time_expression(cursor: Cursor, style: SqlStyle) -> str:
 
 
 def _moment(time_us: int, cursor: Cursor, style: SqlStyle) -> Any:
-    """A time as parameter: with a zone if the column has one, else in the database's zone."""
+    """A time as parameter: with a zone if the column has one, else in the database's zone.
+
+    Errors: DataError for an offset that is no time of the calendar.
+    """
     if style.kind == "sqlite":
         time_us = (time_us + 500) // 1000 * 1000  # SQLite rounds to milliseconds
-    found = _EPOCH + time_us * _MICROSECOND
+    try:
+        found = _EPOCH + time_us * _MICROSECOND
+    except OverflowError as error:
+        return _at_the_edge(time_us, cursor, style, error)
     if cursor.has_zone:
         return found
     if style.kind == "sqlite":
         return found.replace(tzinfo=None).isoformat(" ", "milliseconds")
     return found.astimezone(style.zone).replace(tzinfo=None)
+
+
+def _at_the_edge(time_us: int, cursor: Cursor, style: SqlStyle, error: OverflowError) -> datetime.datetime:
+    """A time that only the clock of the database has: 0001-01-01 of a zone east of UTC is of year 0 there."""
+    first, last = datetime.datetime.min.replace(tzinfo=style.zone), datetime.datetime.max.replace(tzinfo=style.zone)
+    behind = (first if time_us < 0 else last).utcoffset()
+    if not cursor.has_zone and style.kind != "sqlite" and behind is not None:
+        with contextlib.suppress(OverflowError):
+            return _EPOCH.replace(tzinfo=None) + (time_us * _MICROSECOND + behind)
+    raise DataError(
+        f"The offset {time_us // 1000} is outside the years 1 to 9999",
+        hint="Move it with `connect offsets move`, or alter it.",
+    ) from error

@@ -35,7 +35,12 @@ from kconnect.builtin.connectors.sql.sql_describe import Description, columns_of
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of, placeholders
 from kconnect.builtin.connectors.sql.sql_session import MYSQL_UTC
 from kconnect.builtin.connectors.sql.sql_tables import TableId
-from kconnect.builtin.connectors.sql.sql_values import utc_text
+from kconnect.builtin.connectors.sql.sql_values import (
+    Unreadable,
+    first_time,
+    is_before_calendar,
+    utc_text,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -451,13 +456,23 @@ def _names_of(cursor: Cursor | None) -> set[str]:
 
 
 def _chunk_without(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]], target: Target) -> Chunk:
-    """The rows with those apart that cannot be read. Errors: ColumnError where it is unknown where one is."""
+    """The rows with those apart that cannot be read. Errors: ColumnError where it is unknown where one is.
+
+    A time before year 1 is before all others, where rows of year 1 begin.
+    """
     misfits, kept, places = shape.misfits(rows), list(rows), _names_of(cursor)
+    times = set() if cursor is None else {name.lower() for name in cursor.timestamps}
     for one in misfits:
-        if one.error.column.name.lower() in places:
-            raise one.error
-        cells = zip(shape.columns, rows[one.row], strict=True)
-        kept[one.row] = tuple(value if column.name.lower() in places else None for column, value in cells)
+        cells: list[Any] = []
+        for column, value in zip(shape.columns, rows[one.row], strict=True):
+            name = column.name.lower()
+            if name in times and is_before_calendar(value):
+                cells.append(first_time(column.kind))
+            elif name in places and (isinstance(value, Unreadable) or name == one.error.column.name.lower()):
+                raise one.error
+            else:
+                cells.append(value if name in places else None)
+        kept[one.row] = tuple(cells)
     return replace(_chunk(shape, cursor, kept, target), misfits=tuple(misfits))
 
 

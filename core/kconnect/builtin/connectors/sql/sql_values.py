@@ -37,6 +37,18 @@ class Unreadable:
     says: str
 
 
+def first_time(kind: str) -> datetime.date:
+    """The first value of a column of dates or times; by the clock of its database where those have no zone."""
+    if kind == "date":
+        return datetime.date.min
+    return datetime.datetime.min.replace(tzinfo=None if kind == "timestamp" else datetime.UTC)
+
+
+def is_before_calendar(value: Any) -> bool:
+    """Whether it is a time of PostgreSQL before year 1."""
+    return isinstance(value, Unreadable) and (value.text == "-infinity" or value.text.endswith(" BC"))
+
+
 def readable(value: Any) -> Any:
     """The value. Errors: ValueError for what Python has not."""
     if isinstance(value, Unreadable):
