@@ -52,6 +52,25 @@ def test_a_folder_of_spark_is_read_once_its_job_is_over_with_the_columns_of_its_
     ]
 
 
+@pytest.mark.parametrize("after", ["keep", "delete", "move"])
+def test_a_url_may_name_one_file_whatever_its_name(folder: Path, tmp_path: Path, after: str) -> None:
+    file, done = folder / "_day=1.jsonl", tmp_path / "done"
+    file.write_text('{"id": 1}\n')
+    (folder / "other.jsonl").write_text('{"id": 2}\n')
+    more = {"object_move_url": str(done)} if after == "move" else {}
+    with source_of(file, object_after=after, object_settle_ms="0", **more) as source:
+        assert [record.value for record in source.poll(1)] == [{"id": 1}]
+        for _ in range(3):
+            source.poll_once()
+            source.commit()
+    assert (file.exists(), (done / file.name).exists()) == (after == "keep", after == "move")
+
+
+def test_a_pattern_is_not_part_of_the_url(folder: Path) -> None:
+    with pytest.raises(ConnectError, match=r"object.pattern says which objects of a folder are read"):
+        source_of(folder / "*.csv").start()
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.txt"])
 def test_a_file_that_is_written_is_read_as_it_grows_and_no_half_line_of_it(folder: Path, name: str) -> None:
     file = folder / name

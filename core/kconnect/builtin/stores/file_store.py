@@ -85,14 +85,17 @@ class FileStore:
         return True
 
     def listing(self, besides: str | None = None) -> list[Found]:
-        """All files below the URL, and folders that have none, whose paths end in a slash; none below `besides`."""
+        """All files below the URL, and folders that have none, whose paths end in a slash; none below `besides`.
+
+        The URL's own file where it names one.
+        """
         prefix = self.at("")
         aside = None if besides is None else besides.rstrip("/") + "/"
         with self._reported("list", self.root):
             return [
                 found
                 for found in self._all_below(self.root)
-                if found.path.startswith(prefix)
+                if (found.path.startswith(prefix) or found.path == self.root)
                 and not os.path.basename(found.path).startswith(_UNFINISHED)
                 and not (aside and found.path.startswith(aside))
             ]
@@ -183,6 +186,9 @@ class FileStore:
     # --- a folder of this machine, or one that is mounted ---
 
     def _all_below(self, folder: str) -> Iterator[Found]:
+        if os.path.isfile(folder):
+            yield self._found(folder)
+            return
         if not os.path.isdir(folder):
             raise FileNotFoundError(errno.ENOENT, "The folder does not exist", folder)
         for at, folders, names in os.walk(folder, onerror=_raise_unless_gone):

@@ -45,6 +45,13 @@ def test_what_is_written_is_found_listed_and_read(store: FileStore) -> None:
     assert store.find(store.at("a/two.csv")) in found, "one etag, however it is looked at"
 
 
+def test_a_url_may_name_one_file(store: FileStore) -> None:
+    for name in ("a/one.csv", "a/one.csv.gz", "a/two.csv"):
+        store.write(store.at(name), b"x")
+    named = store_of(f"{store.url}/a/one.csv")
+    assert [(one.path, one.size) for one in named.listing()] == [(store.at("a/one.csv"), 1)]
+
+
 def test_what_is_not_there_is_nothing_and_no_error(store: FileStore) -> None:
     gone = store.at("no/such.file")
     assert (store.find(gone), store.read(gone), store.below(gone), store.names(store.at("no"))) == (None, None, [], [])

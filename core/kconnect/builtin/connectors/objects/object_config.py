@@ -60,7 +60,9 @@ def _url(table: ConfigDef, doc: str) -> ConfigDef:
 
 
 SOURCE_CONFIG = (
-    _url(ConfigDef(), "Folder or prefix to read: a path, or any URL that fsspec opens, such as s3://bucket/folder.")
+    _url(
+        ConfigDef(), "Folder, prefix or file to read: a path, or any URL that fsspec opens, such as s3://bucket/folder."
+    )
     .define(
         "topic",
         _T.STRING,

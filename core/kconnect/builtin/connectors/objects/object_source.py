@@ -93,7 +93,11 @@ class ObjectSourceConnector(SourceConnector):
 
 def _checked(props: Mapping[str, str]) -> dict[str, Any]:
     config = SOURCE_CONFIG.parse(props)
-    store = object_store(config["object.url"], props)
+    url = config["object.url"]
+    if "*" in url:
+        advice = "It is a folder or a file; object.pattern says which objects of a folder are read, such as *.csv"
+        raise ConfigError.invalid("object.url", url, advice)
+    store = object_store(url, props)
     if config["object.after"] == MOVE:
         target = config["object.move.url"]
         if not target:
@@ -120,6 +124,8 @@ class ObjectSourceTask(SourceTask):
         config = self._config = _checked(props)
         self._store = object_store(config["object.url"], props)
         self._target = object_store(config["object.move.url"], props).root if self._moves else None
+        self._is_one_file = False
+        """Whether the URL names a file, and not a folder of files."""
         self._topic: str = config["topic"]
         self._settings = RowSettings.of(config, is_declared=bool(declarations(props, is_sink=False)))
         self._progress = Progress(
@@ -237,8 +243,7 @@ class ObjectSourceTask(SourceTask):
 
     def _list(self) -> None:
         self._next_listing = time.monotonic() + self._config["poll.interval.ms"] / 1000
-        listed = self._store.listing(besides=self._target)
-        found = chosen(listed, self._store.at(""), self._config["object.pattern"], hidden=self._config["object.hidden"])
+        found = self._chosen()
         self._tell(found)
         mine = self._progress.mine(found.files)
         unknown = self._progress.unknown(mine)
@@ -249,6 +254,17 @@ class ObjectSourceTask(SourceTask):
             self._progress.learn(dict(zip((one.path for one in part), kept, strict=True)))
         for reported in self._progress.plan(mine, time.time()):
             log.warning("%s", reported)
+
+    def _chosen(self) -> Chosen:
+        if self._is_one_file:  # deleted or moved when it was read, and read again once it is written again
+            now = self._store.find(self._store.root)
+            return Chosen([] if now is None else [now])
+        listed = self._store.listing(besides=self._target)
+        if [one.path for one in listed] == [self._store.root]:
+            self._is_one_file = True
+            return Chosen(listed)
+        pattern, hidden = self._config["object.pattern"], self._config["object.hidden"]
+        return chosen(listed, self._store.at(""), pattern, hidden=hidden)
 
     def _tell(self, found: Chosen) -> None:
         """What must be known of folders; each once."""
@@ -289,7 +305,8 @@ class ObjectSourceTask(SourceTask):
             if now is not None and after == DELETE:
                 self._store.remove(place.path)
             elif now is not None and self._target is not None:
-                self._store.move(place.path, self._target + place.path[len(self._store.root) :])
+                below = place.path[len(self._store.root) :] or "/" + place.path.rsplit("/", 1)[-1]
+                self._store.move(place.path, self._target + below)
             self._progress.gone(place.path)
 
     def _confirmed(self) -> list[Place]:
