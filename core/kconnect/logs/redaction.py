@@ -4,15 +4,17 @@ Each component that learns a secret registers it here under an owner: the herder
 per process and not per thread, because clients log and fail on their own threads. Names of connectors, topics and
 tables, which may have a short password in them, are registered as well and stay as they are; so do the lines of traces
 that say where the code is. A password of a few small letters, which may be a common word, is hidden where it is a whole
-word.
+word. What a URL or a Basic login makes of a secret is hidden like it.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
+from urllib.parse import quote
 
 HIDDEN: Final = "[hidden]"
 """What stands in place of a secret."""
@@ -26,13 +28,44 @@ _LONGEST_WORD: Final = 8
 _BEGINS: Final = r"(?:(?<![A-Za-z])|(?<=%[0-9A-Fa-f][A-Fa-f])|(?<=\\[abfnrtv])|(?<=\\x[0-9a-f]{2})|(?<=\\u[0-9a-f]{4}))"
 # Shorter values are hardly secrets, and replacing them would make text unreadable.
 _MIN_CHARS: Final = 3
+# Seven characters of base64 at least, which no other text has by chance.
+_LEAST_ENCODED_BYTES: Final = 6
+# Of a form of a secret, to look for it by.
+_BEGINNING: Final = 6
+# So many are looked for one by one in 1 MB of text in the time in which its 1,000,000 beginnings are looked up.
+_FEW: Final = 800
+
+
+class _Hidden:
+    """All forms of secrets, longest first. Those that may be in a text are found by their beginnings where that is less
+    work: a secret has up to twelve forms.
+    """
+
+    def __init__(self, forms: Collection[str]) -> None:
+        self._forms = _in_order(forms)
+        self._short = tuple(form for form in self._forms if len(form) < _BEGINNING)
+        self._long: dict[str, list[str]] = {}
+        for form in self._forms:
+            if len(form) >= _BEGINNING:
+                self._long.setdefault(form[:_BEGINNING], []).append(form)
+
+    def candidates(self, text: str) -> Sequence[str]:
+        if len(self._forms) <= min(len(text), _FEW):
+            return self._forms
+        every = self._long
+        found = [every[part] for at in range(len(text)) if (part := text[at : at + _BEGINNING]) in every]
+        return _in_order({*self._short, *(form for forms in found for form in forms)}) if found else self._short
+
+
+def _in_order(forms: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
 class Redactor:
     """Secrets by owner, and the text without them. Threads: any.
 
     No pattern is compiled: with a thousand connectors that would cost more at each start than all lines together;
-    looking for 2,000 secrets in a line takes 0.1 ms.
+    looking for 2,000 secrets in a line takes 0.05 ms.
     """
 
     def __init__(self) -> None:
@@ -41,7 +74,7 @@ class Redactor:
         self._names: dict[str, frozenset[str]] = {}  # by owner, guarded likewise
         self._kept: dict[str, re.Pattern[str]] = {}
         """Holds, for a secret that was met in a text, what stays: frames, and the names that have it in them."""
-        self._hidden: tuple[str, ...] | None = ()  # None: must be rebuilt from _owned
+        self._hidden: _Hidden | None = _Hidden(())  # None: must be rebuilt from _owned
 
     def remember(self, owner: str, secrets: Iterable[str], names: Iterable[str] = ()) -> None:
         """Hide these from now on, instead of what the same owner registered before; but not within `names`."""
@@ -77,9 +110,8 @@ class Redactor:
         hidden = self._hidden
         if hidden is None:
             with self._lock:
-                known = {secret for secrets in self._owned.values() for secret in secrets}
-                hidden = self._hidden = tuple(sorted(known, key=lambda secret: (-len(secret), secret)))
-        for secret in hidden:
+                hidden = self._hidden = _Hidden({form for forms in self._owned.values() for form in forms})
+        for secret in hidden.candidates(text):
             if secret in text:
                 parts = self._names_with(secret).split(text)  # every second part is a name
                 parts[::2] = [_without(secret, part) for part in parts[::2]]
@@ -107,10 +139,30 @@ def _without(secret: str, text: str) -> str:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    """A secret verbatim, and as `repr` and JSON write it where that differs."""
+    """A secret verbatim, as `repr` and JSON write it where that differs, and as it is in URLs and Basic logins."""
     spelled = repr(secret)[1:-1]
     in_json = secret.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return tuple(dict.fromkeys((secret, secret.strip(), spelled, in_json)))
+    return tuple(dict.fromkeys((secret, secret.strip(), spelled, in_json, *_in_urls(secret), *_in_base64(secret))))
+
+
+def _in_urls(secret: str) -> Iterator[str]:
+    for quoted in (quote(secret, safe="", errors="replace"), quote(secret, errors="replace")):
+        yield quoted
+        yield quoted.replace("%20", "+")
+
+
+def _in_base64(secret: str) -> Iterator[str]:
+    """Base64 of it, and what stays of that behind others' bytes, such as those of `user:`, and before more."""
+    data = secret.encode("utf-8", "replace")
+    if len(data) < _LEAST_ENCODED_BYTES:
+        return
+    whole = [base64.b64encode(data).decode()]
+    for before, first in ((0, 0), (1, 2), (2, 3)):  # the first characters have bits of what is before
+        encoded = base64.b64encode(bytes(before) + data).decode()
+        whole.append(encoded[first : (before + len(data)) * 8 // 6])
+    for text in whole:
+        yield text
+        yield text.replace("+", "-").replace("/", "_")
 
 
 _process = Redactor()

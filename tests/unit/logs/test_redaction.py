@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import logging
+from collections.abc import Callable
 
 import pytest
 
@@ -17,6 +19,36 @@ def test_the_longest_secret_is_replaced_first() -> None:
     redactor.remember("a", ["pass", "password-1"])
 
     assert redactor.redact("password-1 and pass, passport") == "[hidden] and [hidden], passport"
+
+
+@pytest.mark.parametrize("before", ["", "u", "user:", "an-app:", "x" * 30 + ":"])
+@pytest.mark.parametrize("behind", ["", "@", "@host", "\n"])
+@pytest.mark.parametrize("secret", ["S3cr3t-Passw0rd/with+odd", "hunter", "pä ss?>~~", "0123456789"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_base64_of_a_secret_is_hidden_whatever_is_before_and_behind_it(
+    before: str, behind: str, secret: str, encode: Callable[[bytes], bytes]
+) -> None:
+    redactor = Redactor()
+    redactor.remember("a", [secret])
+    text = encode(f"{before}{secret}{behind}".encode()).decode()
+    left = redactor.redact(f"Authorization: Basic {text}").removeprefix("Authorization: Basic ")
+    assert "[hidden]" in left
+    shown = left.replace("[hidden]", "")
+    assert len(shown) <= len(encode(f"{before}{behind}".encode())) + 4
+
+
+@pytest.mark.parametrize("quoted", ["pass%2Fw%C3%B6rd%20%2B1", "pass/w%C3%B6rd%20%2B1", "pass%2Fw%C3%B6rd+%2B1"])
+def test_a_secret_in_a_url_is_hidden(quoted: str) -> None:
+    redactor = Redactor()
+    redactor.remember("a", ["pass/wörd +1"])
+    assert redactor.redact(f"mongodb://me:{quoted}@db") == "mongodb://me:[hidden]@db"
+
+
+def test_base64_of_a_short_secret_is_no_secret() -> None:
+    redactor = Redactor()
+    redactor.remember("a", ["root1"])
+    text = base64.b64encode(b"root1").decode()
+    assert redactor.redact(text) == text
 
 
 def test_a_word_is_hidden_as_a_value_and_not_in_other_words_names_and_traces() -> None:
