@@ -252,6 +252,12 @@ def test_settings_that_may_not_be_read_are_not_judged():
 def test_a_deleting_topic_says_when_it_deletes():
     (finding,) = found("cleanup-policy-deletes", DEGRADED["cleanup-policy-deletes"])
     assert "after 7 days (retention.ms=604800000)" in finding.sentence
+    topics = DEGRADED["cleanup-policy-deletes"].topics
+    soon = {
+        which: replace(topic, configs={**topic.configs, "retention.ms": "90000"}) for which, topic in topics.items()
+    }
+    (finding,) = found("cleanup-policy-deletes", facts(topics=soon))
+    assert "after 90 s (retention.ms=90000)" in finding.sentence
 
 
 @pytest.mark.parametrize("which", list(InternalTopic))

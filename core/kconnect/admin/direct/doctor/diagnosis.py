@@ -10,7 +10,7 @@ from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.doctor.config_findings import config_findings
 from kconnect.admin.direct.doctor.facts import ClusterFacts, Evidence, Finding, Severity, TopicFacts, topic_word
 from kconnect.admin.direct.doctor.state_findings import offset_findings, status_findings
-from kconnect.logs.wording import pluralize
+from kconnect.logs.wording import length_text, pluralize
 from kconnect.model import Condition
 
 _ORDER = list(Severity)
@@ -212,7 +212,8 @@ def _lost(configs: Mapping[str, str]) -> str:
     parts = []
     age_ms, size = _number(configs.get("retention.ms")), _number(configs.get("retention.bytes"))
     if age_ms is not None and age_ms >= 0:
-        parts.append(f"after {age_ms / _DAY_MS:g} days (retention.ms={age_ms})")
+        age = f"{age_ms / _DAY_MS:.4g} days" if age_ms > _DAY_MS else length_text(age_ms / 1000)
+        parts.append(f"after {age} (retention.ms={age_ms})")
     if size is not None and size >= 0:
         parts.append(f"beyond {size} bytes (retention.bytes)")
     return f" are deleted {' and '.join(parts)}" if parts else " may be deleted"
