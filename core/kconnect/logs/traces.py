@@ -7,6 +7,7 @@ import traceback
 from typing import Final
 
 from kconnect.errors import ConnectError
+from kconnect.logs.java_messages import log_words
 
 # A record of Kafka has 1 MB by default, and a character up to 6 bytes in the JSON of a status
 _LONGEST_HEAD: Final = 10_000
@@ -22,8 +23,10 @@ _GIVEN: Final = re.compile(r"The (?:key|value) (?:is|begins with) b.*?(?=\.(?: S
 
 def root_cause(trace: str | None) -> str:
     """The last cause of a trace, in one line, and which record: the part an operator wants to read first."""
-    if not trace:
-        return ""
+    return log_words(_last_cause(trace)) if trace else ""
+
+
+def _last_cause(trace: str) -> str:
     lines = [line.strip() for line in _ANSI.sub("", trace).splitlines() if line.strip()]
     is_ours = _OURS.match(lines[0]) is not None
     cause, _, record = lines[0].partition(_FAILED)[2].partition(_RECORD)

@@ -330,6 +330,7 @@ def test_a_json_array_holds_several_connectors(tmp_path):
         (None, ""),
         ("a.B: outer\n\tat x\nCaused by: c.D: inner\n\tat y\nCaused by: e.F: root\n\t... 3 more", "e.F: root"),
         ("a.B: alone\n\tat x", "a.B: alone"),
+        ("a.B: no X, available connectors are: PluginDesc{klass=class a.C}, PluginDesc{}\n\tat x", "a.B: no X"),
         ("Traceback (most recent call last):\n  File x\nValueError: no", "ValueError: no"),
         ("Task a-0 failed: x. Root cause: OSError: full\n\nTraceback ..", "OSError: full"),
         (

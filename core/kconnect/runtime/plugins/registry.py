@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import EntryPoint
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kconnect.api import Connector, Converter, HeaderConverter, Predicate, Transformation
 from kconnect.api.config_parse import java_trim
@@ -42,6 +42,7 @@ _JAVA_NAMES |= {
     if java_name.endswith("Connector")
 }
 # Java's classes that ours stand in for
+_MOST_UNKNOWN: Final = 1_000  # names that mean nothing, of which a client of REST may send any number
 _COUNTERPARTS = frozenset(_JAVA_NAMES.values())
 
 
@@ -66,6 +67,7 @@ class PluginRegistry:
         self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
         # By name, kind, version and place; looked up twice at worst: no lock around a plugin's import
         self._found: dict[tuple[str, type, str | None, str | None], type] = {}
+        self._unknown: dict[tuple[str, type, tuple[type, ...], tuple[str, ...]], ConfigError] = {}
         self._any: dict[tuple[str, str | None], type] = {}  # by name and version, whatever its kind, likewise
         self._password_settings = PasswordSettings(
             {
@@ -348,6 +350,7 @@ class PluginRegistry:
         if now is None:
             return False
         self._folders = now
+        self._unknown.clear()
         for cached in ("_folder_classes", "_ours", "_all", "_in_order"):
             self.__dict__.pop(cached, None)
         return True
@@ -355,8 +358,18 @@ class PluginRegistry:
     def _resolve(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> type:
         found, others = self._match(name, base, wanted, beside)
         if found is None:
-            raise unknown_plugin(name, base, others, self._all, self._notes())
+            raise self._no_such(name, base, others)
         return found
+
+    def _no_such(self, name: str, base: type, others: Sequence[type]) -> ConfigError:
+        """Remembers what it found: a list of statuses asks for the class of each connector, and it may be 2 ms."""
+        key = (name, base, tuple(others), tuple(notes := self._notes()))
+        known = self._unknown.get(key)
+        if known is None:
+            if len(self._unknown) >= _MOST_UNKNOWN:
+                self._unknown.clear()
+            known = self._unknown[key] = unknown_plugin(name, base, others, self._all, notes)
+        return ConfigError(str(known), known.problems, hint=known.hint)
 
     def _match(
         self, name: str, base: type, wanted: VersionRange | None, beside: str | None

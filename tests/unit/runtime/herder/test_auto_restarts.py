@@ -26,10 +26,17 @@ from kconnect.model import (
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.health.views import ConnectorHealth, PartView
 from kconnect.runtime.herder.assignment.protocol import MemberState, decode_metadata, encode_metadata
-from kconnect.runtime.herder.decisions.auto_restarts import AT_ONCE, Notice, NoticeKind, budget_of, restarts_of
+from kconnect.runtime.herder.decisions.auto_restarts import (
+    AT_ONCE,
+    AutoRestarts,
+    Notice,
+    NoticeKind,
+    budget_of,
+    restarts_of,
+)
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.events import Claimed, Placed, StatusesRead
-from kconnect.runtime.herder.decisions.failures import Failure, NoHelp
+from kconnect.runtime.herder.decisions.failures import Failure, NoHelp, failure_of
 from kconnect.runtime.herder.decisions.instructions import Announce, Instruction, RestartByPlan, Write
 from kconnect.runtime.herder.decisions.writes import ForAutoRestart, PutRestart
 from kconnect.runtime.herder.membership import Joining
@@ -41,6 +48,7 @@ from kconnect.runtime.storage.config_topic import (
     decode,
     encode_restart,
 )
+from kconnect.runtime.storage.status_topic import Subject
 from kit.herder_state import Member
 from kit.trace_replay import replay
 
@@ -61,6 +69,55 @@ def leader(tasks: int = 1, **config: str) -> Member:
 
 def fail(member: Member, failure: Failure = GONE, *tasks: TaskId) -> list[Instruction]:
     return member.step(StatusesRead(tuple((task, failure) for task in tasks or (T0,))))
+
+
+class CountedBudgets:
+    """Implements Budgets: counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def settings(self, connector: str) -> RestartSettings:
+        self.asked += 1
+        return SETTINGS
+
+    def most(self, connector: str) -> int:
+        return self.settings(connector).max_restarts
+
+    def why_none(self, connector: str) -> NoHelp | None:
+        return None
+
+    def restarts(self, connector: str) -> tuple[PartRestarts, ...]:
+        self.asked += 1
+        return ()
+
+    def may_run(self, subject: Subject) -> bool:
+        self.asked += 1
+        return True
+
+    def is_here(self, worker_id: str) -> bool:
+        return True
+
+
+def test_what_no_restart_helps_costs_an_event_nothing_once_it_was_reported() -> None:
+    """Each event comes by: of a thousand that lack a class the work grew with the square."""
+    restarts, budgets = AutoRestarts(), CountedBudgets()
+    for number in range(50):
+        restarts.fails(f"c{number}", replace(GONE, no_help=NoHelp.CLASS), 0)
+    assert len(restarts.notices(0, budgets)) == 50
+    budgets.asked = 0
+    assert restarts.notices(1, budgets) == []
+    assert restarts.restart(1, budgets) is None
+    assert restarts.next_due_ms(1, budgets) is None
+    assert budgets.asked == 0
+
+
+def test_a_trace_is_read_once_whoever_asks() -> None:
+    trace = "Connector c failed: No module named 'x'. Since 2026-01-01 00:00:00 UTC.\n\nTraceback .."
+    one, other = failure_of("w:1", trace), failure_of("w:2", trace, 7)
+    assert (one.no_help, one.said) == (NoHelp.CLASS, "Connector c failed: No module named 'x'.")
+    assert (other.worker_id, other.at_ms) == ("w:2", 7)
+    assert one.said is other.said
 
 
 def stands(member: Member, state: RunState, task: TaskId = T0) -> list[Instruction]:

@@ -140,6 +140,18 @@ def test_an_unknown_connector_is_refused_in_javas_words(registry: PluginRegistry
         assert java[start : java.index("location=", start)] + "location='classpath'}" in ours
 
 
+def test_a_name_that_means_nothing_is_explained_once_however_many_connectors_have_it(registry: PluginRegistry) -> None:
+    raised = []
+    for _ in range(2):
+        with pytest.raises(ConfigError) as caught:
+            registry.connector_class("x.Nothing")
+        raised.append(caught.value)
+    first, second = raised
+    assert first is not second, "each is raised, with a trace of its own"
+    assert (str(second), second.hint) == (str(first), first.hint)
+    assert second.problems[0] is first.problems[0]
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [

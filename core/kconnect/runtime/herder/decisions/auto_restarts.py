@@ -197,11 +197,15 @@ class AutoRestarts:
         self._expire(now_ms)
         found = []
         for subject, failure in self._failures.items():
+            reported = self._reported.get(subject)
+            # First, as each event comes by here: of a thousand that fail most have nothing new to say
+            if reported is NoticeKind.GIVEN_UP or (reported is not None and failure.no_help is not None):
+                continue
             if subject in self._asked_ms or not budgets.may_run(subject):
                 continue
             verdict = self.verdict(subject, now_ms, budgets)
             kind = NoticeKind.GIVEN_UP if verdict.is_given_up else NoticeKind.FAILED
-            if self._reported.get(subject) in (kind, NoticeKind.GIVEN_UP):
+            if reported is kind:
                 continue
             self._reported[subject] = kind
             found.append(self._notice(kind, subject, failure, verdict, now_ms, budgets))
@@ -275,7 +279,7 @@ class AutoRestarts:
         for subject, failure in self._failures.items():
             if subject in self._asked_ms:
                 continue
-            if not budgets.may_run(subject) or not budgets.is_here(failure.worker_id):
+            if failure.no_help is not None or not budgets.may_run(subject) or not budgets.is_here(failure.worker_id):
                 self._due_ms.pop(subject, None)
                 continue
             due_ms = self.verdict(subject, now_ms, budgets).due_ms
