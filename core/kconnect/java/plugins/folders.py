@@ -104,11 +104,23 @@ def folder_at(location: Path) -> JavaFolder | None:
     """
     if not location.is_dir():
         return JavaFolder(location, (location,)) if _is_archive(location) else None
-    files = [Path(root) / name for root, _, names in os.walk(location, followlinks=True) for name in names]
+    files = list(_files_in(location))
     jars = tuple(sorted(path for path in files if _is_archive(path)))
     if not jars and not any(path.name.lower().endswith(".class") for path in files):
         return None
     return JavaFolder(location, jars)
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """All files below it; what is behind links once, as they may lead back to it."""
+    seen: set[str] = set()
+    for root, inner, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(root)
+        if real in seen:
+            inner.clear()
+            continue
+        seen.add(real)
+        yield from (Path(root) / name for name in names)
 
 
 def services(text: bytes) -> list[str]:

@@ -42,11 +42,17 @@ public final class Main {
             // Not before: what ends the start must be read in the process' own output
             System.setOut(host.owner().stream("stdout"));
             System.setErr(host.owner().stream("stderr"));
+            Thread.setDefaultUncaughtExceptionHandler(Main::report);
             host.beans().start();
             output.println("ready");
             output.flush();
             serve(host, server);
         }
+    }
+
+    /** What ends a thread of a plugin's own, on that thread: as the JDK prints it, whose it is would not be said. */
+    private static void report(Thread thread, Throwable thrown) {
+        Log.write(Main.class.getName(), Log.ERROR, "The thread " + thread.getName() + " of a plugin has ended", thrown);
     }
 
     /** Serves without end: where plugins have used up all files or threads, those that run shall not end with this. */

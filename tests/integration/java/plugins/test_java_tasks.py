@@ -234,6 +234,17 @@ def test_lines_of_each_api_have_their_levels_and_heed_ours(
     assert ("DataException: of log4j" in caplog.text) is (logs == "log4j")
 
 
+def test_what_ends_a_thread_of_a_plugin_is_an_error_in_one_piece(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sinks(host, folder, "throws") as (throws,):
+        throws.put("throw-beside of its own", "say it goes on")
+        eventually(lambda: "it goes on" in said(caplog), 10, "it goes on")
+    (line,) = (one for one in caplog.records if "of a plugin has ended" in one.message)
+    assert line.levelno == logging.ERROR
+    assert "ConnectException: of its own\n\tat kit.Careless$Sink." in line.message
+
+
 def test_who_ends_the_jvm_is_named(host: HostProcess, folder: str) -> None:
     with sinks(host, folder, "ends", "other") as (ends, other):
         for sink in (ends, other):

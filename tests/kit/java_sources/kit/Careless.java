@@ -66,6 +66,7 @@ public final class Careless {
                 case "flood": interrupted(() -> flood(Integer.parseInt(rest))); break;
                 case "exit": System.exit(7); break;
                 case "halt": Runtime.getRuntime().halt(8); break;
+                case "throw-beside": interrupted(() -> { throw new ConnectException(rest); }); break;
                 case "cut": cut(); break;
                 case "load": load(rest); break;
                 case "load-beside": loadBeside(rest); break;

@@ -23,3 +23,13 @@ def test_each_folder_with_jars_and_each_jar_is_one_but_no_hidden_folder_and_no_e
     (tmp_path / "python").mkdir()
     (tmp_path / "python" / "plugin.py").write_text("")
     assert [found.location.name for found in folders_of(str(tmp_path))] == ["alone.jar", "plugin"]
+
+
+def test_links_that_lead_back_are_followed_once(tmp_path: Path) -> None:
+    jar(tmp_path / "path" / "plugin" / "lib" / "a.jar")
+    jar(tmp_path / "elsewhere" / "b.jar")
+    plugin = tmp_path / "path" / "plugin"
+    for name, target in (("loop", "."), ("up", ".."), ("b", "../../elsewhere"), ("again", "b"), ("nowhere", "no")):
+        (plugin / name).symlink_to(target)
+    (found,) = folders_of(str(tmp_path / "path"))
+    assert sorted(found_jar.name for found_jar in found.jars) == ["a.jar", "b.jar"]
