@@ -141,6 +141,14 @@ def test_a_column_widens_for_numbers_and_no_value_is_changed_by_the_database(ser
     ]
 
 
+@pytest.mark.parametrize("count", [1, 700])
+def test_columns_that_differ_in_case_alone_have_types_of_their_own(server: str, count: int) -> None:
+    with sink_into(server, f"twins{count}") as sink:
+        for _ in range(2):
+            sink.put(*[{"A": "x", "a": 5, "Ab": True}] * count)
+    assert rows(server, f'SELECT DISTINCT "A", a, "Ab" FROM twins{count}') == [("x", 5, True)]
+
+
 def test_upserts_and_tombstones_leave_what_the_last_record_of_each_key_says(server: str) -> None:
     settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
     sink = sink_into(server, "keyed", **settings).start()

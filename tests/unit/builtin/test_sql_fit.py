@@ -12,7 +12,7 @@ import pytest
 
 from kconnect.api import Schema, SchemaBuilder, Struct
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS
-from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, fitted, is_safe, wider
+from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, TableColumns, fitted, is_safe, wider
 from kconnect.builtin.connectors.sql.sql_rows import kind_of_values
 from kconnect.builtin.connectors.sql.sql_target_columns import mysql_columns, postgres_columns, sqlite_columns
 from kconnect.testing import SinkHarness
@@ -406,3 +406,14 @@ def test_a_kind_holds_all_values_and_the_wider_one_what_the_column_has() -> None
         None,
         "decimal",
     ]
+
+
+def test_a_column_is_found_by_its_own_name_and_else_whatever_the_case() -> None:
+    upper, lower, name = (TableColumn(name, "text", "text") for name in ("A", "a", "Name"))
+    telling = TableColumns([upper, lower, name], tells_case=True)
+
+    assert (telling["A"], telling["a"], telling["NAME"], telling.get("b")) == (upper, lower, name, None)
+    assert [*telling.values()] == [upper, lower, name]
+    assert "name" in telling
+    assert TableColumns([upper], tells_case=False)["a"] is upper
+    assert not TableColumns([], tells_case=True)

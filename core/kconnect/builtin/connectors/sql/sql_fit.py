@@ -10,7 +10,7 @@ import datetime
 import decimal
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -48,6 +48,32 @@ class TableColumn:
     """Whether NaN would be null in it, as in SQLite."""
     length: int | None = None
     """The most characters of a text, where the database would cut off blanks behind them."""
+
+
+class TableColumns:
+    """The columns of a table by the names of fields, which may be written otherwise but for two that are columns."""
+
+    def __init__(self, columns: Iterable[TableColumn], *, tells_case: bool) -> None:
+        """`tells_case`: whether two names that differ in case alone are two columns."""
+        self._exact = {column.name: column for column in columns}
+        self._folded = {column.name.lower(): column for column in self._exact.values()}
+        if not tells_case:
+            self._exact = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._folded)
+
+    def __contains__(self, name: str) -> bool:
+        return self.get(name) is not None
+
+    def __getitem__(self, name: str) -> TableColumn:
+        return self._exact.get(name) or self._folded[name.lower()]
+
+    def get(self, name: str) -> TableColumn | None:
+        return self._exact.get(name) or self._folded.get(name.lower())
+
+    def values(self) -> Iterable[TableColumn]:
+        return (self._exact or self._folded).values()
 
 
 class MisfitError(DataError):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kconnect.api import DataError
 from kconnect.builtin.connectors.sql.sql_blocks import Block
-from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, fitted, is_safe, wider
+from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, TableColumns, fitted, is_safe, wider
 from kconnect.builtin.connectors.sql.sql_rows import MOST_WIDENED, Row, kind_of_values, runs_of
 from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
 from kconnect.builtin.connectors.sql.sql_target_columns import (
@@ -55,7 +55,7 @@ class TableShapes:
         self._discards = discards
         self._zone = zoneinfo.ZoneInfo(settings["db.timezone"])
         self._adapt = partial(database.dialect.adapt, zone=self._zone)
-        self._tables: dict[str, dict[str, TableColumn]] = {}
+        self._tables: dict[str, TableColumns] = {}
         self._others: dict[str, str] = {}  # by table, the name of what SQLite takes for it
         self._nulls: list[tuple[str, DataError]] = []  # values that became null in this transaction
 
@@ -101,7 +101,7 @@ class TableShapes:
         unsafe = [
             index
             for index, name in enumerate(run[0].columns)
-            if not is_safe(columns.get(name.lower()), [row.values[index] for row in run])
+            if not is_safe(columns.get(name), [row.values[index] for row in run])
         ]
         if not unsafe:
             return [list(run)]
@@ -123,7 +123,7 @@ class TableShapes:
             return None
         made: dict[str, Sequence[Any]] = {}
         for name, cells in block.columns.items():
-            column = columns.get(name.lower())
+            column = columns.get(name)
             if column is None:
                 if not (self._evolves and block.is_seen and all(cell is None for cell in cells)):
                     return None
@@ -134,7 +134,7 @@ class TableShapes:
             if fit is None:
                 return None
             made[name] = fit
-        into = {name: columns[name.lower()] for name in made}
+        into = {name: columns[name] for name in made}
         return FittedBlock(block.table, made, block.keys, into, block.is_delete) if made else None
 
     def padded(self, cursor: Any, rows: Sequence[Row]) -> list[Row]:
@@ -166,7 +166,7 @@ class TableShapes:
         """The columns of rows that `fitted` gave, each as the driver takes it."""
         columns = self._columns(cursor, rows[0].table)
         other = plain_target(self._adapt)
-        targets = [column.target if (column := columns.get(name.lower())) else other for name in rows[0].columns]
+        targets = [column.target if (column := columns.get(name)) else other for name in rows[0].columns]
         given = zip(*(row.values for row in rows), strict=True)
         return [target.cells(values) for target, values in zip(targets, given, strict=True)]
 
@@ -176,13 +176,13 @@ class TableShapes:
 
     # --- one row ---
 
-    def _without_new(self, columns: Mapping[str, TableColumn], run: Sequence[Row]) -> Sequence[Row]:
+    def _without_new(self, columns: TableColumns, run: Sequence[Row]) -> Sequence[Row]:
         """The rows without fields that are no columns and must not become any.
 
         Errors: DataError, DiscardedRowError for a row that has a value in one, unless the contract leaves that out.
         """
         table, names = run[0].table, run[0].columns
-        new = [i for i, name in enumerate(names) if name.lower() not in columns and not self.may_add(name)]
+        new = [i for i, name in enumerate(names) if name not in columns and not self.may_add(name)]
         for index in new:
             contract = self._contracts.of(names[index])
             for value in (row.values[index] for row in run if row.values[index] is not None):
@@ -203,7 +203,7 @@ class TableShapes:
         beside: dict[str, Any] = {}
         for index in unsafe:
             name = row.columns[index]
-            column = self._columns(cursor, row.table).get(name.lower())
+            column = self._columns(cursor, row.table).get(name)
             if column is None:
                 continue
             try:
@@ -242,7 +242,7 @@ class TableShapes:
         if not self._evolves:
             raise error
         if self._widen(cursor, row.table, column, value):
-            found = self._columns(cursor, row.table)[column.name.lower()]
+            found = self._columns(cursor, row.table)[column.name]
             with contextlib.suppress(MisfitError):
                 return fitted(found, value, is_seen=row.is_seen), {}
         if not row.is_seen:
@@ -265,20 +265,21 @@ class TableShapes:
             (f"{column.name}{VARIANT}{label}", value, kind),
             (f"{column.name}{VARIANT}text", value if isinstance(value, str) else as_text(value), "text"),
         ):
-            there = self._columns(cursor, table).get(place.lower())
+            there = self._columns(cursor, table).get(place)
             if there is None:
                 add(table, place, wanted)
-                there = self._columns(cursor, table)[place.lower()]
+                there = self._columns(cursor, table)[place]
             with contextlib.suppress(MisfitError):
                 return {there.name: fitted(there, given, is_seen=True)}
         raise error
 
     # --- the tables ---
 
-    def _columns(self, cursor: Any, table: str) -> dict[str, TableColumn]:
+    def _columns(self, cursor: Any, table: str) -> TableColumns:
         found = self._tables.get(table)
         if found is None:
-            found = {column.name.lower(): column for column in self._look(cursor, table)}
+            tells_case = self._dialect.tells_case and bool(self._dialect.quote)
+            found = TableColumns(self._look(cursor, table), tells_case=tells_case)
             if found:  # else there is no table yet
                 self._tables[table] = found
         return found
@@ -338,14 +339,12 @@ class TableShapes:
         return True
 
 
-def _fitted_by_columns(
-    columns: Mapping[str, TableColumn], run: Sequence[Row], unsafe: Sequence[int]
-) -> list[Row] | None:
+def _fitted_by_columns(columns: TableColumns, run: Sequence[Row], unsafe: Sequence[int]) -> list[Row] | None:
     """The rows with the values of these columns as they take them; None where a value has no place in its own."""
     given: list[Sequence[Any]] = list(zip(*(row.values for row in run), strict=True))
     try:
         for index in unsafe:
-            column = columns[run[0].columns[index].lower()]
+            column = columns[run[0].columns[index]]
             cells = zip(given[index], run, strict=True)
             given[index] = [fitted(column, value, is_seen=row.is_seen) for value, row in cells]
     except MisfitError:
@@ -356,14 +355,14 @@ def _fitted_by_columns(
 _TABLE: Final = attrgetter("table", "is_delete")
 
 
-def _padded(columns: Mapping[str, TableColumn], rows: Sequence[Row]) -> Sequence[Row]:
+def _padded(columns: TableColumns, rows: Sequence[Row]) -> Sequence[Row]:
     given = dict.fromkeys(row.columns for row in rows)
     names = tuple(dict.fromkeys(name for shape in given for name in shape))
     if len(given) == 1 or len(names) > MOST_WIDENED * max(map(len, given)):
         return rows
     if _twins(names) is not None:  # one column, whose value in a row the null of the other name would replace
         return rows
-    optional = {name for name in names if (column := columns.get(name.lower())) and column.is_null_if_left_out}
+    optional = {name for name in names if (column := columns.get(name)) and column.is_null_if_left_out}
     made = {}
     for shape in given:
         wanted = tuple(name for name in names if name in shape or name in optional)
@@ -381,17 +380,17 @@ def _fitted_cells(column: TableColumn, cells: Sequence[Any], *, is_seen: bool) -
         return None
 
 
-def _require_whole_key(columns: Mapping[str, TableColumn], row: Row) -> None:
+def _require_whole_key(columns: TableColumns, row: Row) -> None:
     """Errors: DataError for a key of which a part is missing: a delete would find the rows of others, too."""
     if missing := _missing_keys(columns, row.keys):
         raise DataError(f"The key lacks {', '.join(missing)}, which the primary key of table {row.table} has")
 
 
-def _missing_keys(columns: Mapping[str, TableColumn], keys: Iterable[str]) -> list[str]:
+def _missing_keys(columns: TableColumns, keys: Iterable[str]) -> list[str]:
     """Columns of the table's primary key beside all of these."""
-    given = {name.lower() for name in keys}
-    wanted = {name for name, column in columns.items() if column.is_key}
-    return [columns[name].name for name in columns if name in wanted - given] if given < wanted else []
+    given = {column.name if (column := columns.get(name)) else name for name in keys}
+    wanted = {column.name for column in columns.values() if column.is_key}
+    return [column.name for column in columns.values() if column.name in wanted - given] if given < wanted else []
 
 
 def _twins(names: Iterable[str]) -> tuple[str, str] | None:
@@ -400,9 +399,9 @@ def _twins(names: Iterable[str]) -> tuple[str, str] | None:
     return next(((twin, name) for name in names if (twin := seen.setdefault(name.lower(), name)) != name), None)
 
 
-def _known(columns: Mapping[str, TableColumn], rows: list[Row], others: Sequence[Row]) -> list[Row]:
+def _known(columns: TableColumns, rows: list[Row], others: Sequence[Row]) -> list[Row]:
     given = {row.columns for row in rows}
-    unknown = {name for shape in given for name in shape if name.lower() not in columns}
+    unknown = {name for shape in given for name in shape if name not in columns}
     unknown = {name for name in unknown if not any(_says(row, name) for row in others)}
     made = {}
     for shape in given:
