@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import DataError, Struct
@@ -199,7 +200,7 @@ def _shape(seen: Seen) -> Hashable:
 
 def member_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """The names of all members, in the order in which they come. Errors: DataError for one that is not a text."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = list(dict.fromkeys(chain.from_iterable(rows)))
     if strange := [name for name in names if not isinstance(name, str)]:
         raise DataError(f"A member has the name {strange[0]!r}, and only texts are names of columns")
     require_names(names)

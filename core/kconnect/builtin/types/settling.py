@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import DataError
@@ -42,7 +43,39 @@ class Settling:
 
 
 Column = tuple[str, "pa.Array"]
-Came = Sequence[Any] | None
+
+
+class Came:
+    """The values that a column was seen in, None where they are not known; gathered only when they are looked at.
+
+    Few columns need them: only what becomes JSON text, or is looked at value by value.
+    """
+
+    def __init__(self, look: Callable[[], Sequence[Any] | None]) -> None:
+        self._look = look
+
+    @cached_property
+    def values(self) -> Sequence[Any] | None:
+        return self._look()
+
+    def member(self, name: str) -> Came:
+        return Came(lambda: self._of_each(lambda row: row.get(name) if isinstance(row, dict) else None))
+
+    def items(self) -> Came:
+        """What is in lists, as `elements_of` gives it of their column."""
+
+        def look() -> Sequence[Any] | None:
+            known = self.values
+            return None if known is None else [item for one in known if isinstance(one, list) for item in one]
+
+        return Came(look)
+
+    def _of_each(self, part: Callable[[Any], Any]) -> Sequence[Any] | None:
+        known = self.values
+        return None if known is None else [part(one) for one in known]
+
+
+_UNKNOWN: Final = Came(lambda: None)
 
 
 def settled(
@@ -58,7 +91,7 @@ def settled(
     import pyarrow as pa
 
     known = {field.name: field.type for field in table}
-    values = None if came is None else [as_mapping(value) for value in came]
+    values = _UNKNOWN if came is None else Came(lambda: [as_mapping(value) for value in came])
     columns = _settled(list(zip(rows.schema.names, rows.columns, strict=True)), known, "", rules, values)
     return pa.RecordBatch.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
 
@@ -76,7 +109,7 @@ def _settled(
             if (made := _new(column, below, rules)) is not None:
                 found[name] = made
         else:
-            for place, made in _known(name, column, known, below, rules, _member_of(came, name)):
+            for place, made in _known(name, column, known, below, rules, came.member(name)):
                 _put(found, place, made)
     return list(found.items())
 
@@ -164,52 +197,57 @@ def _elements(column: pa.Array, old: pa.DataType, path: str, rules: Settling, ca
         return None
     discarded: list[tuple[str, int, DataError]] = []
     inner = replace(rules, moves=False, discarded=lambda *one: discarded.append(one))
-    below = _items_of(came) if is_list(column.type) else None
-    if below is not None and len(below) != len(items):
-        below = None  # not those that the column was seen in
-    made = with_elements(column, _members(items, kind, f"{path}[]", inner, below))
+    made = with_elements(column, _members(items, kind, f"{path}[]", inner, _of_elements(column, len(items), came)))
     for one in discarded:
         rules.discarded(*one)
     return made
 
 
-def with_texts(column: pa.Array, kind: pa.DataType, came: Came) -> pa.Array:
+def _of_elements(column: pa.Array, count: int, came: Came) -> Came:
+    """Unknown where they are not those that the column was seen in."""
+
+    def look() -> Sequence[Any] | None:
+        known = came.items().values if is_list(column.type) else None
+        return known if known is not None and len(known) == count else None
+
+    return Came(look)
+
+
+def with_texts(column: pa.Array, kind: pa.DataType, came: Sequence[Any] | None) -> pa.Array:
     """A column that was seen in values, with JSON texts where `kind` has text and it lists or structs, at any depth.
 
     `came`: as of `settled`.
     """
+    return _with_texts(column, kind, Came(lambda: came))
+
+
+def _with_texts(column: pa.Array, kind: pa.DataType, came: Came) -> pa.Array:
     import pyarrow as pa
 
     old = column.type
     if pa.types.is_string(kind) and pa.types.is_nested(old):
         return _texts(column, came)
     if is_list(kind) and is_list(old):
-        return with_elements(column, with_texts(elements_of(column), kind.value_type, _items_of(came)))
+        return with_elements(column, _with_texts(elements_of(column), kind.value_type, came.items()))
     if not (pa.types.is_struct(kind) and pa.types.is_struct(old) and old.num_fields):
         return column
     wanted = {part.name: part.type for part in kind}
     parts = [
-        with_texts(child, wanted.get(part.name, part.type), _member_of(came, part.name))
+        _with_texts(child, wanted.get(part.name, part.type), came.member(part.name))
         for part, child in zip(old, column.flatten(), strict=True)
     ]
     return pa.StructArray.from_arrays(parts, names=[part.name for part in old], mask=column.is_null())
-
-
-def _member_of(came: Came, name: str) -> Came:
-    return None if came is None else [row.get(name) if isinstance(row, dict) else None for row in came]
-
-
-def _items_of(came: Came) -> Came:
-    """What is in lists, as `elements_of` gives it of their column."""
-    return None if came is None else [item for value in came if isinstance(value, list) for item in value]
 
 
 def _texts(column: pa.Array, came: Came) -> pa.Array:
     """The column as JSON texts, and its texts as they are."""
     import pyarrow as pa
 
-    if came is not None and len(came) == len(column) and pa.types.is_nested(column.type):
-        own = [value if is_there else None for value, is_there in zip(came, column.is_valid().to_pylist(), strict=True)]
+    known = came.values if pa.types.is_nested(column.type) else None
+    if known is not None and len(known) == len(column):
+        own = [
+            value if is_there else None for value, is_there in zip(known, column.is_valid().to_pylist(), strict=True)
+        ]
         if own.count(None) == column.null_count:  # else it is of the key, or a transformation's
             return pa.array([None if value is None else as_text(value) for value in own], pa.string())
     return fit(column, pa.string(), WIDENED)
@@ -219,10 +257,11 @@ def _each_alone(column: pa.Array, old: pa.DataType, path: str, rules: Settling, 
     """Values of several kinds, seen as text together, as each fits the column by itself; None where they are of one."""
     import pyarrow as pa
 
-    if came is None or len(came) != len(column) or not is_text(column.type) or {*map(type, came)} <= {str, _NONE}:
+    known = came.values if is_text(column.type) else None
+    if known is None or len(known) != len(column) or {*map(type, known)} <= {str, _NONE}:
         return None
     found: list[pa.Array] = []
-    for value in came:
+    for value in known:
         try:
             one = pa.array([value])
             if value is not None:
