@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import EntryPoint
 from typing import Any, Final, TypeVar
 
@@ -14,7 +14,7 @@ from kconnect.api.config_parse import java_trim
 from kconnect.errors import ConfigError
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
-from kconnect.runtime.plugins.aliases import BUILTINS, PluginType, names_of, short_names
+from kconnect.runtime.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, names_of, short_names
 from kconnect.runtime.plugins.isolation import PluginFolders, installed_points
 from kconnect.runtime.plugins.plugin_info import (
     CONVERTERS,
@@ -403,10 +403,7 @@ class PluginRegistry:
         return next((twin for twin in twins if wanted.holds(str(version_reported(twin)))), found)
 
     def _builtin(self, name: str) -> Iterator[type]:
-        for plugin in BUILTINS:
-            kinds = plugin.types if plugin.has_short_name else ()
-            if name == plugin.java_name or any(name in short_names(plugin.java_name, kind) for kind in kinds):
-                yield load_builtin(plugin)
+        yield from map(load_builtin, _builtins().get(name, ()))
 
     def _installed(self, name: str) -> Iterator[type]:
         for point in self._points:
@@ -501,6 +498,18 @@ class PluginRegistry:
     def _notes(self) -> list[str]:
         """Why modules in `plugin.path` failed to load: the missing plugin may be in one of them."""
         return [f"Note: {note}." for note in (*self._folders.conflicts, *self._folders.broken.values())]
+
+
+@cache
+def _builtins() -> Mapping[str, Sequence[BuiltinPlugin]]:
+    """Built-in plugins by their names, full and short."""
+    found: dict[str, list[BuiltinPlugin]] = {}
+    for plugin in BUILTINS:
+        kinds = plugin.types if plugin.has_short_name else ()
+        shorts = [short for kind in kinds for short in short_names(plugin.java_name, kind)]
+        for name in dict.fromkeys((plugin.java_name, *shorts)):
+            found.setdefault(name, []).append(plugin)
+    return found
 
 
 def _last(name: str) -> str:
