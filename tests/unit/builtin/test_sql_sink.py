@@ -104,6 +104,7 @@ def test_topics_that_are_one_table_to_sqlite_are_not_mixed(file: Path) -> None:
             for topic in order:
                 sink.put({"topic": topic}, topic=topic)
             assert [(one.record.topic, said in str(one.error)) for one in sink.errant] == [("orders", True)]
+            assert "table.name.format or RegexRouter" in str(sink.errant[0].error.hint)
             with pytest.raises(ConnectError, match=said):  # no row of the topic has a place
                 sink.put(*[{"topic": "orders"}] * 600, topic="orders")
     assert rows(file) == [("Orders",), ("Orders",)]
@@ -235,6 +236,18 @@ def test_one_bad_record_is_reported_and_its_neighbours_are_written(file: Path) -
         assert "CHECK constraint failed" in str(sink.errant[2].error)
         assert list(sink.commit().values()) == [5]
     assert rows(file) == [(1, 1), (3, 3)]
+
+
+def test_what_to_do_about_a_record_is_in_its_error(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE orders (q INTEGER, twice INTEGER GENERATED ALWAYS AS (q * 2) STORED)")
+    connection.close()
+    with sink_into(file, errors_tolerance="all") as sink:
+        sink.put({"q": 1, "twice": 2})
+        assert str(sink.errant[0].error.hint).startswith("Leave the field out, by fields.whitelist")
+    with sink_into(file, errors_tolerance="all", fields_whitelist="q") as sink:
+        sink.put({"q": 1, "twice": 2})
+    assert rows(file) == [(1, 2)]
 
 
 def test_without_a_report_the_task_fails_at_the_record_and_nothing_of_the_put_is_kept(file: Path) -> None:

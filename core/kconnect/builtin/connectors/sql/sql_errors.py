@@ -168,7 +168,7 @@ def code_of(kind: str, error: BaseException) -> str | int | None:
 
 
 def hint_of(kind: str, error: BaseException) -> str | None:
-    """What to do about an error that is not the record's."""
+    """What to do about an error of the database."""
     code = code_of(kind, error)
     if kind == "sqlite" and code:
         code = int(code) & 0xFF
@@ -242,6 +242,11 @@ _HINTS: Final[tuple[tuple[tuple[str | int, ...], str, str], ...]] = (
         ("42501", 1142, 1143),
         "",
         "Grant the connection's user INSERT on the table, for upserts and updates SELECT and UPDATE too.",
+    ),
+    (
+        ("428C9", 1906, 3105),
+        "cannot (INSERT into|UPDATE) generated column",
+        "Leave the field out, by fields.whitelist or ReplaceField: the database fills its column.",
     ),
     (("42P01", 1146), "no such table", "Make the table, or set auto.create=true."),
     (("3F000", 1049), r"cross-database references|unknown database|near \"\.\"|near '\.", _DOTS),

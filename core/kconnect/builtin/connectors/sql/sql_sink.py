@@ -300,7 +300,8 @@ class SqlSinkTask(SinkTask):
             columns, values = columns[key:] + columns[:key], values[key:] + values[:key]
         target = "" if row is None else f" to table {row.table}"
         what = reported_of_row(error, columns, values)
-        failure = DataError(f"The record at {where} cannot be written{target}: {what}")
+        hint = error.hint if isinstance(error, ConnectError) else hint_of(self._dialect.name, error)
+        failure = DataError(f"The record at {where} cannot be written{target}: {what}", hint=hint)
         failure.__cause__ = error
         reporter = self.context.errant_record_reporter()
         if reporter is None:
