@@ -12,7 +12,7 @@ import pytest
 
 from kconnect.api import Decimal, Schema, SchemaBuilder
 from kconnect.api.columns import arrow_type, column_of, values_of
-from kconnect.builtin.connectors.objects.object_writers import avro_schema
+from kconnect.builtin.connectors.objects.object_writers import as_avro
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, kind_of_schema
 from kconnect.builtin.connectors.tables.delta_table import DeltaLakeTable
 from kconnect.builtin.connectors.tables.iceberg_table import IcebergTable
@@ -113,7 +113,7 @@ def iceberg(text):
 
 
 def avro(text):
-    made = avro_schema(pa.schema([("x", arrow_type(schema(text)))]), "R")["fields"][0]["type"][1]
+    made = as_avro(pa.schema([("x", arrow_type(schema(text)))]).empty_table())[0]["fields"][0]["type"][1]
     return made if isinstance(made, str) else " ".join(filter(None, (made["type"], made.get("logicalType"))))
 
 
