@@ -1,6 +1,7 @@
 package kconnect.host;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.net.MalformedURLException;
 import java.net.URL;
 import java.nio.file.Path;
@@ -8,10 +9,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.runtime.isolation.PluginClassLoader;
 import org.apache.kafka.connect.runtime.isolation.PluginUtils;
+import org.apache.logging.log4j.LogManager;
 import org.apache.maven.artifact.versioning.DefaultArtifactVersion;
 
 /**
@@ -115,11 +118,66 @@ final class Folders extends ClassLoader {
             List<URL> urls = new ArrayList<>();
             List<Path> found = folder.endsWith(".jar") ? List.of(top) : PluginUtils.pluginUrls(top);
             for (Path path : found) urls.add(path.toUri().toURL());
-            return new PluginClassLoader(top.toUri().toURL(), urls.toArray(new URL[0]), this);
+            Loader made = new Loader(top.toUri().toURL(), urls.toArray(new URL[0]), this);
+            if (made.hasLog4j()) beginKafkasLog4j();
+            return made;
         } catch (MalformedURLException e) {
             throw new ConnectException(folder + " is no folder of plugins", e);
         } catch (IOException e) {
             throw new ConnectException("The plugin folder " + folder + " cannot be read", e);
+        }
+    }
+
+    /** Else it would take its own parts from the folder of the plugin that asks first. */
+    private void beginKafkasLog4j() {
+        try (Swap swap = new Swap(getParent())) {
+            LogManager.getLogger(Folders.class);
+        }
+    }
+
+    /** That of a folder. One with a log4j of its own has our part of that of its own, too. */
+    private static final class Loader extends PluginClassLoader {
+        static {
+            ClassLoader.registerAsParallelCapable(); // as PluginClassLoader is
+        }
+
+        private static final StackWalker WALKER = StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE);
+        private static final Pattern ASKING = Pattern.compile(
+                "org\\.apache\\.logging\\.log4j\\.core\\.config\\.|" + Pattern.quote(LogOfLog4j.class.getName()));
+        private static final String LOG4J = "org/apache/logging/log4j/core/config/ConfigurationFactory.class";
+
+        Loader(URL location, URL[] urls, ClassLoader parent) {
+            super(location, urls, parent);
+        }
+
+        @Override
+        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+            if (!name.startsWith(LogOfLog4j.class.getName())) return super.loadClass(name, resolve);
+            if (!isForOwnLog4j()) return getParent().loadClass(name);
+            synchronized (getClassLoadingLock(name)) {
+                Class<?> found = findLoadedClass(name);
+                return found != null ? found : made(name);
+            }
+        }
+
+        boolean hasLog4j() {
+            return findResource(LOG4J) != null;
+        }
+
+        /** Kafka's log4j asks here as well, as this is the thread's loader. */
+        private boolean isForOwnLog4j() {
+            return hasLog4j() && WALKER.walk(frames -> frames
+                    .filter(frame -> frame.getDeclaringClass().getClassLoader() == this)
+                    .anyMatch(frame -> ASKING.matcher(frame.getClassName()).lookingAt()));
+        }
+
+        private Class<?> made(String name) throws ClassNotFoundException {
+            try (InputStream in = Folders.class.getClassLoader().getResourceAsStream(name.replace('.', '/') + ".class")) {
+                byte[] body = in.readAllBytes();
+                return defineClass(name, body, 0, body.length);
+            } catch (IOException e) {
+                throw new ClassNotFoundException(name, e);
+            }
         }
     }
 }

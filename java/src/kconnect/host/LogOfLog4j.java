@@ -18,7 +18,8 @@ import org.apache.logging.log4j.message.Message;
 
 /**
  * Has lines of log4j's own API, and of Commons Logging, which writes there, go to Python, from the levels that Python gave.
- * Log4j makes it when the first plugin asks for a logger of it; its own configuration prints errors alone.
+ * Log4j makes it when the first plugin asks for a logger of it; its own configuration prints errors alone. It is made of
+ * each log4j that a plugin's folder has.
  */
 public final class LogOfLog4j extends ConfigurationFactory {
     /** Names this to log4j, unless the options of the JVM name something else. */
@@ -33,12 +34,16 @@ public final class LogOfLog4j extends ConfigurationFactory {
 
     @Override
     public Configuration getConfiguration(LoggerContext context, ConfigurationSource source) {
-        return new ToPython(context);
+        try {
+            return new ToPython(context);
+        } catch (LinkageError e) {
+            return null; // a plugin's own log4j, of before 2.11.2: it prints its errors, as without this
+        }
     }
 
     @Override
     public Configuration getConfiguration(LoggerContext context, String name, URI location) {
-        return new ToPython(context);
+        return getConfiguration(context, ConfigurationSource.NULL_SOURCE);
     }
 
     private static final class ToPython extends AbstractConfiguration {

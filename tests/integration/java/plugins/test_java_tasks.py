@@ -19,6 +19,7 @@ import pytest
 from kconnect.api import RecordMetadata, Schema, SinkRecord, TimestampType
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.java.kafka_jars import JarSet
 from kconnect.java.plugins import JavaSettings
 from kconnect.java.plugins.encoded import JavaChain, JavaPart
 from kconnect.java.plugins.host import HostProcess
@@ -199,6 +200,32 @@ def test_what_a_task_prints_is_its_line_from_where_it_prints(
         logger.removeHandler(placed)
     (line,) = (one for one in caplog.records if one.name == logger.name)
     assert (line.getMessage(), line.pathname, places) == ("hello", "Careless.java", [("prints", 0)])
+
+
+@pytest.fixture(scope="module")
+def own_log4j(folder: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The plugin beside a log4j of its own."""
+    made = tmp_path_factory.mktemp("own") / "kit"
+    shutil.copytree(folder, made)
+    for jar in JarSet("connect").fetch():
+        if jar.name.startswith(("log4j-api", "log4j-core")):
+            shutil.copy(jar, made)
+    return str(made)
+
+
+def test_a_log4j_of_the_plugins_own_and_kafkas_have_their_levels_in_one_jvm(
+    host: HostProcess, folder: str, own_log4j: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as stack:
+        for place in (own_log4j, folder):
+            (sink,) = stack.enter_context(sinks(host, place, place))
+            for logs in ("log4j", "commons"):
+                sink.put(f"{logs} {logs}")
+        sink.put("say all")
+        eventually(lambda: "all" in said(caplog), 10, "the lines are there")
+    found = [record.message.partition("\n")[0] for record in caplog.records if record.levelno == logging.WARNING]
+    assert found == ["log4j", "commons"] * 2
+    assert "LogOfLog4j" not in caplog.text
 
 
 _WARNED, _REFUSED = (logging.WARNING, "well"), (logging.ERROR, "well again")
