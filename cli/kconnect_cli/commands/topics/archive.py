@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect.errors import ConflictError, NotFoundError
+from kconnect.errors import BadRequestError, ConflictError, NotFoundError
 from kconnect.logs.wording import pluralize
 from kconnect_cli.admin.edit_flow import carry_out
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.files.json_files import read_json, write_whole_file
+from kconnect_cli.files.json_files import read_json, source_of, write_whole_file
 from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.screen.output import json_text
@@ -117,7 +117,10 @@ def import_(
     from kconnect.admin.direct.edit.topic_creation import topic_specs
     from kconnect.admin.direct.read.reader import ClusterReader
 
-    archive = read_archive(read_json(file)).chosen(_names(connectors))
+    try:
+        archive = read_archive(read_json(file)).chosen(_names(connectors))
+    except BadRequestError as err:
+        raise BadRequestError(f"{source_of(file)}: {err}", hint=err.hint) from err
     if not with_offsets:
         archive = archive.without_offsets()
     access = cluster.access()

@@ -134,7 +134,7 @@ def test_no_spelling_of_an_offsets_key_is_left_at_an_older_offset(offset, has_ow
         ({"connectors": [{"name": "a", "config": {}, "target_state": "UP"}]}, "target_state 'UP'"),
         ({"connectors": [{"name": "a", "config": {}, "tasks": 1}]}, "tasks must be a list"),
         ({"connectors": [{"name": "a", "config": {}, "task_count_record": -1}]}, "task_count_record"),
-        ({"offsets": [1]}, "JSON object"),
+        ({"offsets": [1]}, "offsets must be an object"),
         ({"offsets": {"a": {"offsets": [{"partition": {}, "offset": 7}]}}}, "must be objects"),
         ({"groups": {"a": {}}}, "group must be a text"),
         ({"groups": {"a": {"group": "g", "offsets": [{"partition": {}, "offset": None}]}}}, "kafka_topic"),

@@ -176,7 +176,10 @@ def read_archive(document: object) -> Archive:
         if name in connectors:
             raise BadRequestError(f"connectors[{index}]: {name} appears twice")
         connectors[name] = state
-    offsets = offset_entries(document.get("offsets", {}))
+    given = document.get("offsets", {})
+    if not isinstance(given, Mapping):
+        raise BadRequestError('offsets must be an object {"connector": {"offsets": [..]}, ..}')
+    offsets = offset_entries(given)
     return Archive(connectors, offsets, _groups(document.get("groups", {})), "offsets" in document)
 
 
