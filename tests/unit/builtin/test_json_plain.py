@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kconnect.api.plain_columns import NULL_IS_MISSING, WHOLE_IS_INT
 from kconnect.api.values_text import number_text
-from kconnect.builtin.converters.plain_json import plain_json, plain_json_texts
+from kconnect.builtin.converters.plain_json import plain_json, plain_json_list, plain_json_texts
 from kconnect.java.compat.json_writer import JsonWriter
 
 WRITER = JsonWriter(numeric_decimals=False, replace_null_with_default=True, cache_size=10)
@@ -27,6 +27,17 @@ TREES = st.recursive(
 def test_it_gives_what_the_writer_gives(value: Any) -> None:
     made = plain_json(value)
     assert made is None or made == WRITER.value(None, value).encode()
+
+
+@given(st.lists(TREES, max_size=6))
+def test_many_together_are_written_as_each_alone(values: list[Any]) -> None:
+    made = plain_json_list(values)
+    assert made is None or made == [plain_json(value) for value in values]
+
+
+def test_many_ordinary_values_go_the_short_way() -> None:
+    values = [{"id": n, "at": 1.79e9 + n, "in": [{"ok": n % 2 == 0}, "x,y"]} for n in range(3)]
+    assert plain_json_list(values) == [plain_json(value) for value in values]
 
 
 @given(st.floats() | st.floats(-2e7, 2e7) | st.floats(1e7, 1e17) | st.integers(0, 1 << 60).map(float))

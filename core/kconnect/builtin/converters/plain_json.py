@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -57,15 +58,35 @@ def plain_json_texts(column: pa.Array) -> list[bytes | None] | None:
     if not (_has_plain_types(column.type) and _has_short_floats(column)):
         return None
     values: list[Any] = plain_values(column)
+    texts = _joined_texts(values)
+    if texts is None or not column.null_count:
+        return texts  # type: ignore[return-value]  # a list that has no None
+    return [None if value is None else text for value, text in zip(values, texts, strict=True)]
+
+
+def plain_json_list(values: Sequence[Any]) -> list[bytes] | None:
+    """The JSON text of each value; None if one of them must be written alone.
+
+    Measured, objects of four members: 0.9 us a value, by plain_json 1.6.
+    """
+    try:
+        return _joined_texts([value if is_plain(value) else _with_javas_floats(value) for value in values])
+    except (_NotPlainError, RecursionError):
+        return None
+
+
+def _joined_texts(values: Sequence[Any]) -> list[bytes] | None:
+    if not values:
+        return []
     rows: list[Any] = [SEPARATOR] * (2 * len(values) - 1)
     rows[::2] = values
-    joined = as_jackson_spells(orjson.dumps(rows)[1:-1])
+    try:
+        joined = as_jackson_spells(orjson.dumps(rows)[1:-1])
+    except orjson.JSONEncodeError:  # numbers beyond 64 bits, lone surrogates, deep nests
+        return None
     if joined.count(SEPARATOR.encode()) != len(values) - 1:  # a text has it, too
         return None
-    texts: list[bytes | None] = [*joined.split(_BETWEEN)]
-    if column.null_count:
-        return [None if value is None else text for value, text in zip(values, texts, strict=True)]
-    return texts
+    return joined.split(_BETWEEN)
 
 
 _BETWEEN = f',"{SEPARATOR}",'.encode()

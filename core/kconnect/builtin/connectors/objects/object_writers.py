@@ -13,6 +13,7 @@ from kconnect.builtin.connectors.objects.avro_codecs import add_codecs
 from kconnect.builtin.connectors.objects.object_columns import ObjectColumns
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.builtin.converters.plain_json import plain_json_list
 from kconnect.builtin.schema_registry.avro.avro_names import INTERNAL_TYPE, MAP_ENTRY
 from kconnect.builtin.types.fitting import KEPT, NotFittingError, fit
 from kconnect.builtin.types.leaf_columns import is_bytes
@@ -82,6 +83,10 @@ class Encoder:
         if self._format == "lines":
             return [_line(record.value) for record in records]
         if self._format in TEXT_FORMATS:
+            if records and records[0].value_schema is None:
+                texts = plain_json_list([record.value for record in records])
+                if texts is not None:
+                    return texts
             return [self._text(record.topic, record.value_schema, record.value) for record in records]
         rows = _rows_of(records)
         if rows is None:
