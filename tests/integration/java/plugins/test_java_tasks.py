@@ -289,18 +289,20 @@ def test_who_ends_the_jvm_and_is_not_named_is_parted_from_the_others_at_the_seco
     for _ in range(2):
         with sinks(host, folder, *names) as (halts, *_others), pytest.raises(JavaHostDiedError, match="exit code 8"):
             halts.put("halt")
+    parted = "nobody knows by whose plugin: halts, one, two have 3 of their own from now on"
+    eventually(lambda: parted in caplog.text, 10, "they are parted")
     with sinks(host, folder, *names) as (halts, one, two):
         with pytest.raises(JavaHostDiedError):
             halts.put("halt")
         one.put("say one goes on")
         two.put("say two goes on")
         eventually(lambda: sorted(said(caplog)) == ["one goes on", "two goes on"], 10, "they are heard")
-    assert "nobody knows by whose plugin: halts, one, two have 3 of their own from now on" in caplog.text
 
 
-def test_who_is_named_is_parted_at_once(host: HostProcess, folder: str) -> None:
+def test_who_is_named_is_parted_at_once(host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture) -> None:
     with sinks(host, folder, "ends", "other") as (ends, _), pytest.raises(JavaHostDiedError):
         ends.put("exit")
+    eventually(lambda: "ends has one of its own from now on" in caplog.text, 10, "it is parted")
     with sinks(host, folder, "ends", "other") as (ends, other):
         with pytest.raises(JavaHostDiedError):
             ends.put("exit")
