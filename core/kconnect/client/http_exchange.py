@@ -11,17 +11,14 @@ exchange. So nothing here imports more at first sight; `ssl` and proxies are loa
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import io
-import select
 import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPException, HTTPResponse, InvalidURL
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import SplitResult, unquote, urldefrag, urljoin, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Final
+from urllib.parse import SplitResult, urldefrag, urljoin, urlsplit, urlunsplit
 
 from kconnect.client.http_failures import (
     Advice,
@@ -35,13 +32,24 @@ from kconnect.client.http_failures import (
     not_connected,
     too_large,
 )
+from kconnect.client.http_wire import (
+    PORTS,
+    Connection,
+    Silence,
+    Wire,
+    is_led_inside,
+    left_s,
+    opened,
+    proxy_login,
+    proxy_of,
+    tunnel,
+)
 from kconnect.logs.wording import pluralize
 
 if TYPE_CHECKING:
     import ssl
 
 _PIECE: Final = 1 << 16
-_PORTS: Final = {"http": 80, "https": 443}
 _BUSY: Final = frozenset({408, 425, 429})
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
 # What another server than the one that was asked may see of a request: all else may be a secret
@@ -101,7 +109,7 @@ def shown_url(url: str) -> str:
 def origin(url: str) -> tuple[str, str | None, int | None]:
     """Scheme, host and port, by which servers are distinguished."""
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
 
 
 def _system_tls() -> ssl.SSLContext:
@@ -139,14 +147,6 @@ class Terms:
     advice: Advice = field(default_factory=Advice)
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
-    """What to do while a server has not begun its answer: `ask` is called each `every_s`; its errors end the wait."""
-
-    every_s: float
-    ask: Callable[[], None]
-
-
 class HttpExchange:
     """Sends requests, over connections that are kept open. Threads: one at a time; `abort` from any.
 
@@ -158,7 +158,7 @@ class HttpExchange:
         self._terms = terms
         self._base = base
         self._tls: ssl.SSLContext | None = None
-        self._kept: dict[tuple[object, ...], _Connection] = {}
+        self._kept: dict[tuple[object, ...], Connection] = {}
         self._current: socket.socket | None = None  # where another thread finds what to abort
         self._is_aborted = False
 
@@ -213,12 +213,12 @@ class HttpExchange:
     def _once(self, turn: _Turn, url: str, request: Request, into: Callable[[bytes], object] | None) -> Response:
         parts = urlsplit(url)
         try:
-            is_url = parts.scheme in _PORTS and bool(parts.hostname) and parts.port != 0
+            is_url = parts.scheme in PORTS and bool(parts.hostname) and parts.port != 0
         except ValueError:  # the port is not a number
             is_url = False
         if not is_url:
             raise bad_address(turn.where, self._terms.advice)
-        proxy = _proxy_of(parts) if self._terms.uses_proxies else None
+        proxy = proxy_of(parts) if self._terms.uses_proxies else None
         key = (*origin(url), proxy)
         connection = self._kept.pop(key, None)
         if connection is not None and connection.is_stale():
@@ -247,14 +247,14 @@ class HttpExchange:
     def _exchanged(
         self,
         turn: _Turn,
-        connection: _Connection,
+        connection: Connection,
         parts: SplitResult,
         proxy: str | None,
         request: Request,
         into: Callable[[bytes], object] | None,
     ) -> tuple[Response, bool]:
         """The answer, and whether the connection may be used again."""
-        advice, said = self._terms.advice, _Wire(connection.sock, turn.deadline(), self._terms.idle_s, turn.silence)
+        advice, said = self._terms.advice, Wire(connection.sock, turn.deadline(), self._terms.idle_s, turn.silence)
         try:
             _send(said, parts, proxy, request)
             answer = HTTPResponse(said, method=request.method)  # type: ignore[arg-type]  # all it asks of a socket
@@ -285,7 +285,7 @@ class HttpExchange:
             headers[name.lower()] = value if known is None else f"{known}, {value}"
         return Response(answer.status, body, headers, answer.reason), is_whole and not answer.will_close
 
-    def _connected(self, turn: _Turn, parts: SplitResult, proxy: str | None) -> _Connection:
+    def _connected(self, turn: _Turn, parts: SplitResult, proxy: str | None) -> Connection:
         is_tls = parts.scheme == "https"
         if is_tls and self._tls is None:
             self._tls = self._terms.tls()
@@ -293,16 +293,16 @@ class HttpExchange:
         sock: socket.socket | None = None
         try:
             to = urlsplit(proxy) if proxy else parts
-            if to.scheme not in _PORTS:
+            if to.scheme not in PORTS:
                 raise OSError(f"the proxy speaks {to.scheme}, which is not built in")
-            sock = _opened(to.hostname or "", to.port or _PORTS[to.scheme], deadline)
+            sock = opened(to.hostname or "", to.port or PORTS[to.scheme], deadline)
             self._current = sock
             peer = str(sock.getpeername()[0])
             if is_tls:
                 if proxy:
-                    _tunnel(_Wire(sock, deadline, None), parts, to)
+                    tunnel(Wire(sock, deadline, None), parts, to)
                 assert self._tls is not None
-                sock.settimeout(_left_s(deadline))
+                sock.settimeout(left_s(deadline))
                 sock = self._current = self._tls.wrap_socket(sock, server_hostname=parts.hostname)
         except (OSError, HTTPException, ValueError) as err:  # ValueError: no host name, or no port
             if sock is not None:
@@ -310,7 +310,7 @@ class HttpExchange:
             refused = OSError(f"the proxy: {err}") if isinstance(err, HTTPException) else err
             raise not_connected(turn.where, refused, turn.connect_timeout_s, self._terms.advice) from err
         turn.begin()
-        return _Connection(sock, None if proxy else peer)
+        return Connection(sock, None if proxy else peer)
 
 
 class _Turn:
@@ -348,69 +348,6 @@ class _Turn:
         self._has_begun = True
 
 
-@dataclass(slots=True)
-class _Connection:
-    """One that is kept between exchanges. `peer`: its address, None behind a proxy; `has_answered`: it did once."""
-
-    sock: socket.socket
-    peer: str | None = None
-    has_answered: bool = False
-
-    def is_stale(self) -> bool:
-        """Whether the server has closed it: between two answers there is nothing to read but the end."""
-        poll = select.poll()
-        poll.register(self.sock, select.POLLIN)
-        return bool(poll.poll(0))
-
-
-class _Wire(io.RawIOBase):
-    """A socket for one exchange: every wait ends at the deadline, also where a byte comes now and then."""
-
-    def __init__(
-        self, sock: socket.socket, deadline: float, idle_s: float | None, silence: Silence | None = None
-    ) -> None:
-        self._sock = sock
-        self._deadline = deadline
-        self._idle_s = idle_s
-        self._silence = silence
-        self.has_begun = self.has_ended = False
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """What http.client asks a socket for."""
-        return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # bytearray or memoryview
-        while True:
-            self._limit()
-            try:
-                count = self._sock.recv_into(buffer)
-            except TimeoutError:
-                if (watch := self._watch()) is None or self._deadline <= time.monotonic():
-                    raise
-                watch.ask()
-            else:
-                self.has_begun, self.has_ended = True, not count
-                return count
-
-    def sendall(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
-            self._limit()
-            left = left[self._sock.send(left) :]
-
-    def _limit(self) -> None:
-        watch, left_s = self._watch(), _left_s(self._deadline)
-        idle_s = self._idle_s if watch is None else watch.every_s
-        self._sock.settimeout(left_s if idle_s is None else min(left_s, idle_s))
-
-    def _watch(self) -> Silence | None:
-        """What asks while nothing comes; None once something has, or where nobody asks."""
-        return None if self.has_begun else self._silence
-
-
 class _TooManyBytesError(Exception):
     """The answer has more than are allowed."""
 
@@ -427,16 +364,16 @@ class _NotTakenError(Exception):
         self.error = error
 
 
-def _send(wire: _Wire, parts: SplitResult, proxy: str | None, request: Request) -> None:
+def _send(wire: Wire, parts: SplitResult, proxy: str | None, request: Request) -> None:
     headers = {"User-Agent": "kconnect"}
     given = {name.lower() for name in request.headers}
     headers = {name: value for name, value in headers.items() if name.lower() not in given} | dict(request.headers)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if proxy and parts.scheme == "http":
         target = f"http://{parts.netloc.rpartition('@')[2]}{target}"
-        headers |= _proxy_login(urlsplit(proxy))
-    connection = HTTPConnection(parts.hostname or "", parts.port or _PORTS[parts.scheme])
-    connection.default_port = _PORTS[parts.scheme]  # with which the header Host goes without a port
+        headers |= proxy_login(urlsplit(proxy))
+    connection = HTTPConnection(parts.hostname or "", parts.port or PORTS[parts.scheme])
+    connection.default_port = PORTS[parts.scheme]  # with which the header Host goes without a port
     connection.sock = wire
     try:
         connection.request(request.method, target, request.body, headers)
@@ -466,74 +403,3 @@ def _body(answer: HTTPResponse, terms: Terms, into: Callable[[bytes], object] | 
     if answer.length:  # announced by Content-Length but not received
         raise HTTPException(f"the connection was closed, {pluralize(answer.length, 'byte')} before the end")
     return b"".join(pieces), True
-
-
-def _opened(host: str, port: int, deadline: float) -> socket.socket:
-    """A connection to the first of the host's addresses that takes one; each has its share of the time."""
-    addresses = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
-    problem: OSError | None = None
-    for number, (family, kind, protocol, _, address) in enumerate(addresses):
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.settimeout(_left_s(deadline) / (len(addresses) - number))
-            sock.connect(address)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError as err:
-            sock.close()
-            problem = err
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise problem or OSError(f"{host} has no address")
-
-
-def is_led_inside(one: str | None, other: str | None) -> bool:
-    """Whether the first address is of the internet and the second of a network or machine of our own. Pure."""
-    return one is not None and other is not None and _is_of_internet(one) and not _is_of_internet(other)
-
-
-def _is_of_internet(address: str) -> bool:
-    import ipaddress  # here: only redirects need it
-
-    found = ipaddress.ip_address(address)
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return (mapped or found).is_global
-
-
-def _tunnel(wire: _Wire, parts: SplitResult, proxy: SplitResult) -> None:
-    """Have the proxy connect us. Errors: HTTPException with what it says instead."""
-    host = (parts.hostname or "").encode("idna").decode()
-    target = f"{f'[{host}]' if ':' in host else host}:{parts.port or _PORTS['https']}"
-    headers = "".join(f"{name}: {value}\r\n" for name, value in _proxy_login(proxy).items())
-    wire.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{headers}\r\n".encode())
-    answer = HTTPResponse(wire, method="CONNECT")  # type: ignore[arg-type]  # as above
-    answer.begin()
-    if answer.status != 200:
-        raise HTTPException(f"{proxy.hostname} answers {answer.status} {answer.reason}".rstrip())
-
-
-def _proxy_of(parts: SplitResult) -> str | None:
-    """The URL of the proxy that the system names for a URL; None without one."""
-    from urllib.request import getproxies, proxy_bypass
-
-    proxies = getproxies()
-    url = proxies.get(parts.scheme) or proxies.get("all")
-    if not url or proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
-    return url if "://" in url else f"http://{url}"
-
-
-def _proxy_login(proxy: SplitResult) -> dict[str, str]:
-    if proxy.username is None:
-        return {}
-    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
-    return {"Proxy-Authorization": f"Basic {base64.b64encode(login).decode()}"}
-
-
-def _left_s(deadline: float) -> float:
-    left_s = deadline - time.monotonic()
-    if left_s <= 0:
-        raise TimeoutError
-    return left_s

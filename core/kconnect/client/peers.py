@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kconnect.client.http_exchange import HttpExchange, Request, Response, Silence
+from kconnect.client.http_exchange import HttpExchange, Request, Response
+from kconnect.client.http_wire import Silence
 from kconnect.client.transport import checked_url, worker_exchange
 from kconnect.errors import BadRequestError, UnreachableError
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
-from kconnect.client.http_exchange import HttpExchange, Request, Response, Silence, Terms
+from kconnect.client.http_exchange import HttpExchange, Request, Response, Terms
 from kconnect.client.http_failures import Advice, BrokenOffError, LateError, NotConnectedError, late
+from kconnect.client.http_wire import Silence
 from kconnect.client.outage import UNKNOWN_END
 from kconnect.client.patience import Patience, Turn
 from kconnect.errors import BadRequestError, ConnectError, TimedOutError, UnreachableError

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from kconnect.api.http_client import HttpExchange, HttpFailure, LateError, Request, Response, Terms, TooLargeError
-from kconnect.client.http_exchange import Silence
 from kconnect.client.http_failures import BadAddressError, BrokenOffError, NotConnectedError
+from kconnect.client.http_wire import Silence
 from kit.bad_servers import ILLNESSES, answering, bad_server, listening, tls_of
 from kit.certificates import Authority
 from kit.pace import ample_s, now

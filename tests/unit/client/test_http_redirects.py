@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.client.http_exchange import is_led_inside
+from kconnect.client.http_wire import is_led_inside
 
 INTERNET, INSIDE = "93.184.215.14", "10.0.0.7"
 

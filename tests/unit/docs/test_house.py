@@ -120,5 +120,6 @@ def test_http_is_spoken_in_one_place() -> None:
     assert speaking == {
         "kconnect/client/http_exchange.py",
         "kconnect/client/http_failures.py",
+        "kconnect/client/http_wire.py",
         "kconnect/builtin/connectors/tables/iceberg_table.py",  # puts a deadline into pyiceberg's own session
     }

@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from kconnect.client.http_exchange import Request, Response, Silence
+from kconnect.client.http_exchange import Request, Response
+from kconnect.client.http_wire import Silence
 from kconnect.client.outage import NOTHING_CHANGED, UNKNOWN_END
 from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
