@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 from kconnect.errors import ConnectError
 from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, KafkaBatch, KafkaRecord, RefusedRecord
 from kconnect.runtime.kafka.delivery import EndedUnits
+from kconnect.runtime.kafka.refusals import require_topic
 
 __all__ = ["MemoryProducer", "Sent"]
 
@@ -180,6 +181,7 @@ class MemoryProducer:
         delivery: AnyDelivery,
         give_up: Callable[[], bool],
     ) -> bool:
+        require_topic(topic)
         assert not self.is_closed
         while self.room is not None and len(self.sent) >= self.room:
             self.when_full()

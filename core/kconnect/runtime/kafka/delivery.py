@@ -186,7 +186,7 @@ _OF_RECORDS: Final = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD)
 
 
 def _write_error(error: KafkaError, record: RefusedRecord, client: Client) -> ConnectError:
-    if (not record.topic or error.code() in _OF_TOPICS) and (refusal := topic_refusal(record.topic)):
+    if error.code() in _OF_TOPICS and (refusal := topic_refusal(record.topic)):
         return refusal
     what = str(record) if error.code() in _OF_RECORDS else "A record"
     need = Right("WRITE", "topic", record.topic)

@@ -49,9 +49,10 @@ class RefusedRecord:
 
 def refusal_of(record: KafkaRecord) -> ConnectError | None:
     """What a producer says of a record that no broker takes; None of any other."""
-    if refusal := topic_refusal(record.topic):
-        return refusal
     try:
+        require_topic(record.topic)
+        if refusal := topic_refusal(record.topic):
+            return refusal
         partition_number(record.partition, record.topic)
     except DataError as error:
         return error
@@ -62,10 +63,15 @@ def refusal_of(record: KafkaRecord) -> ConnectError | None:
     return None
 
 
-def topic_refusal(topic: str | None) -> ConnectError | None:
+def require_topic(topic: str | None) -> None:
+    """Errors: DataError, which errors.tolerance does not tolerate, as Java's ProducerRecord has it of a null topic."""
     if not topic:
         hint = "Give each record that poll() returns a topic."
-        return ConnectError("A record could not be written: it has no topic.", hint=hint)
+        raise DataError("A record could not be written: it has no topic.", hint=hint)
+
+
+def topic_refusal(topic: str) -> ConnectError | None:
+    """The error of a name that no topic can have; None for any other."""
     problem = topic_name_problem(topic)
     if problem is None:
         return None
