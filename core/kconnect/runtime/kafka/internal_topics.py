@@ -202,13 +202,21 @@ def _check(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
     if found is None:
         return False
     _refuse(spec, partitions_refusal(spec, found.partitions))
-    _refuse(spec, cleanup_refusal(spec, policy))
+    repair = _REPAIRS.get(spec.setting)
+    _refuse(spec, cleanup_refusal(spec, policy), repair and f"`{repair} --worker FILE` sets it on the topic.")
     return True
 
 
-def _refuse(spec: InternalTopicSpec, refusal: str | None) -> None:
+def _refuse(spec: InternalTopicSpec, refusal: str | None, hint: str | None = None) -> None:
     if refusal is not None:
-        raise ConfigError(refusal, [ConfigProblem(spec.setting, spec.topic, refusal)])
+        raise ConfigError(refusal, [ConfigProblem(spec.setting, spec.topic, refusal)], hint=hint)
+
+
+_REPAIRS: Final = {
+    "config.storage.topic": "connect topics config repair",
+    "offset.storage.topic": "connect topics offsets repair",
+    "status.storage.topic": "connect topics status repair",
+}
 
 
 def _too_late(spec: InternalTopicSpec, error: ConnectError) -> TimedOutError:

@@ -154,11 +154,13 @@ def _typed(rows: Rows, part: Part, kind: pa.DataType, name: str, *, is_strict: b
         return build(part.data, kind, _rules(is_strict))
     except (NotFittingError, DataError) as error:
         topic = rows.topic if isinstance(rows.topic, str) else rows.topic[getattr(error, "row", 0)]
-        raise DataError(
-            f"A {name} of topic {topic} does not fit the DataFrame: {error}",
-            hint=f'Give a schema that fits, .schema("{name} STRING, topic STRING") for JSON text, or '
-            f'.option("{name}.converter", "JsonConverter") for the bytes as a topic would have them.',
-        ) from error
+        hint = (
+            f'Give a schema that fits, .schema("{name} STRING, topic STRING") for JSON text, or '
+            f'.option("{name}.converter", "JsonConverter") for the bytes as a topic would have them.'
+        )
+        if name == "value":
+            hint += ' With .option("value.schema", ..) and errors.tolerance=all records that do not fit are left out.'
+        raise DataError(f"A {name} of topic {topic} does not fit the DataFrame: {error}", hint=hint) from error
 
 
 def _rules(is_strict: bool) -> FitRules:

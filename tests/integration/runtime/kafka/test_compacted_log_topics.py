@@ -105,6 +105,9 @@ def test_a_topic_that_does_not_fit_is_refused_as_java_does(
         ensure_internal_topic(admin, spec)
     said = next(line for line in GOLDEN[case]["error_lines"] if line.startswith("org.apache.kafka.common.config"))
     assert str(refused.value).replace(f"-{suffix}", "") == said.partition(": ")[2]
+    group = ("config", "offsets", "status")[position]
+    repair = f"`connect topics {group} repair --worker FILE` sets it on the topic."
+    assert refused.value.hint == (None if partitions == 2 else repair)
     assert refused.value.problems[0].key == spec.setting
 
 
