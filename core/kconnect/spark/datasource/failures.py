@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs.redaction import redact
@@ -13,16 +15,35 @@ from kconnect.runtime.pipeline.stages import StageError
 
 # pyspark gives the message alone while it is set. The process ends with the error, so nobody else meets it.
 _HIDE_TRACE = "SPARK_HIDE_TRACEBACK"
+ROWS_OF_A_WRITE: Final = 1 << 32
+"""Offsets that one partition of a write has for its rows at most."""
 
 
 @contextmanager
-def reported_to_spark(doing: str) -> Iterator[None]:
-    """Errors inside become a ConnectError whose text is all that Spark shows. `doing`: `reading task 0`, or empty."""
+def reported_to_spark(doing: str, first_offset: int | None = None) -> Iterator[None]:
+    """Errors inside become a ConnectError whose text is all that Spark shows. `doing`: `reading task 0`, or empty.
+
+    `first_offset`: that of the first row that is written, whose offsets nobody else knows: rows are named instead.
+    """
     try:
         yield
     except Exception as error:  # whatever a connector or its plugins raise
         os.environ[_HIDE_TRACE] = "1"
-        raise ConnectError(redact(text_of(error, doing))) from None
+        text = text_of(error, doing)
+        raise ConnectError(redact(text if first_offset is None else rows_named(text, first_offset))) from None
+
+
+_OFFSET: Final = re.compile(r"\b(?:offset )?(\d+)\b")
+
+
+def rows_named(text: str, first: int) -> str:
+    """The text with rows, counted from 0, in place of offsets, of which the first row has `first`."""
+
+    def named(found: re.Match[str]) -> str:
+        row = int(found[1]) - first
+        return f"row {row}" if first and 0 <= row < ROWS_OF_A_WRITE else found[0]
+
+    return _OFFSET.sub(named, text)
 
 
 def text_of(error: BaseException, doing: str = "") -> str:

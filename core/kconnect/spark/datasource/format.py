@@ -45,7 +45,7 @@ from kconnect.runtime.pipeline.stages import StageError
 from kconnect.spark.arrow_types import arrow_schema, check_record_types, struct_type
 from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
-from kconnect.spark.datasource.failures import reported_to_spark
+from kconnect.spark.datasource.failures import ROWS_OF_A_WRITE, reported_to_spark
 from kconnect.spark.datasource.positions import Positions
 from kconnect.spark.datasource.rows_as_topic import RowsCalls, RowsConsumer, RowsConversion, Span
 from kconnect.spark.datasource.sink_rows import SinkLayout
@@ -177,8 +177,6 @@ class ConnectorReader(DataSourceReader):
 # Local properties that Spark sets on the jobs of a streaming query
 _BATCH_ID: Final = "streaming.sql.batchId"
 _QUERY_ID: Final = "sql.streaming.queryId"
-# Offsets of one partition in one batch of a query
-_OFFSETS_OF_A_BATCH: Final = 1 << 32
 # A write of its own begins at its time in ms, and no task writes a million rows a ms: a later write has later offsets
 _OFFSETS_OF_A_MS: Final = 1 << 20
 _PARTITIONS_OF_A_QUERY: Final = 1 << 16
@@ -222,7 +220,7 @@ class _Writing:
         context = TaskContext.get()
         assert context is not None, "Spark calls it in its tasks"
         span = self._span(context)
-        with reported_to_spark(f"writing {span}"):
+        with reported_to_spark(f"writing {span}", span.first):
             config = self._named(context.getLocalProperty(_QUERY_ID))
             write = RowsWrite(self._connector, config, context.partitionId(), self._layout, iterator, span)
             try:
@@ -244,8 +242,8 @@ class _Writing:
         if number >= _PARTITIONS_OF_A_QUERY:
             raise ConfigError(f"Partition {number} is beyond the {_PARTITIONS_OF_A_QUERY:,} that a query may write")
         partition = (zlib.crc32(query_id.encode()) % _QUERIES) * _PARTITIONS_OF_A_QUERY + number
-        first = int(batch_id) * _OFFSETS_OF_A_BATCH
-        return Span(partition, first, first + _OFFSETS_OF_A_BATCH, f"partition {number} of batch {batch_id}")
+        first = int(batch_id) * ROWS_OF_A_WRITE
+        return Span(partition, first, first + ROWS_OF_A_WRITE, f"partition {number} of batch {batch_id}")
 
     def _named(self, query_id: str | None) -> dict[str, str]:
         """The config of a task, with a name that lasts as long as the checkpoint, unless the options give one.
