@@ -168,6 +168,8 @@ class BulkClient:
                     events.append(event)
                     wait_ms = 0
                 self._take(events)
+                if is_open:
+                    self._raise_if_dead()
             finally:
                 for event in events:
                     self._library.rd_kafka_event_destroy(event)
@@ -311,9 +313,17 @@ class BulkClient:
     def _take_error(self, event: int) -> None:
         code = self._library.rd_kafka_event_error(event)
         text = (self._library.rd_kafka_event_error_string(event) or b"").decode(errors="replace")
-        if code == KafkaError._FATAL:
+        if code != KafkaError._FATAL:  # of which poll() asks
+            self._log.on_error(KafkaError(code, text))
+
+    def _raise_if_dead(self) -> None:
+        """Errors: KafkaException.
+
+        Asked for, as no event says so where the error has a code of its own; and messages that are taken in the moment
+        in which the client dies stay in its queue without an end.
+        """
+        if self._library.rd_kafka_fatal_error(self._handle, None, 0):
             raise KafkaException(self._cause_of_death())
-        self._log.on_error(KafkaError(code, text))
 
     def _cause_of_death(self) -> KafkaError:
         """What librdkafka means where it says that an error is fatal."""
