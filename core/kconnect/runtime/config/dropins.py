@@ -337,7 +337,7 @@ def _state(path: Path, value: Any) -> TargetState | None:
         return None
     state = _STATES.get(str(value).upper())
     if state is None:
-        raise ConfigError(f"{path}: the state '{value}' is unknown.", hint=f"Use one of {', '.join(_STATES)}.")
+        raise ConfigError(f"{path}: initial_state '{value}' is unknown.", hint=f"Use one of {', '.join(_STATES)}.")
     return state
 
 

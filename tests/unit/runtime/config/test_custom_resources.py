@@ -122,7 +122,7 @@ def test_what_only_looks_like_a_resource_is_a_connector(tmp_path: Path) -> None:
             "Keep",
         ),
         (resource("a", config={"x": None}), "'x' is null", "Give it a value"),
-        (resource("a", state="gone"), "the state 'gone' is unknown", "PAUSED"),
+        (resource("a", state="gone"), "'gone' is unknown", "PAUSED"),
         ({"kind": "KafkaConnector", "spec": {}}, "is missing the mandatory 'name'", "name"),
     ],
 )

@@ -83,7 +83,7 @@ REFUSED = {
     ("c.json", '{"name": "a", "config": {"x": null}}'): "'x' is null",
     ("c.json", '{"name": "a", "config": {"x": {"y": 1}}}'): "'x' is an object",
     ("c.json", '{"name": "a", "config": {"x": [1]}}'): "'x' is an array",
-    ("c.json", '{"name": "a", "config": {}, "initial_state": "NOPE"}'): "the state 'NOPE' is unknown",
+    ("c.json", '{"name": "a", "config": {}, "initial_state": "NOPE"}'): "initial_state 'NOPE' is unknown",
     ("c.json", ""): "is empty",
     ("c.json", '{"a": "\0"}'): "is not a text file",
     ("c.yaml", "kind: KafkaTopic\nmetadata: {name: a}\nspec: {}\n"): "holds no connector",
