@@ -16,10 +16,10 @@ _LEAST: Final = 5
 _USUAL: Final = 100  # what hypothesis draws where a test names no number
 
 
-def examples(number: int = _USUAL, *, unharmful: Sequence[HealthCheck] = (), **more: Any) -> settings:
-    """The settings of a test that draws so many examples; `unharmful` are health checks that it may fail."""
-    if unharmful:
-        more["suppress_health_check"] = [HealthCheck.too_slow, *unharmful]
+def examples(number: int = _USUAL, *, may_fail: Sequence[HealthCheck] = (), **more: Any) -> settings:
+    """The settings of a test that draws so many examples; `may_fail`: health checks of hypothesis."""
+    if may_fail:
+        more["suppress_health_check"] = [HealthCheck.too_slow, *may_fail]
     return settings(max_examples=share_of(number), **more)
 
 

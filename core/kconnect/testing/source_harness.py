@@ -318,7 +318,7 @@ class SourceHarness(Harness[SourceTaskRun]):
             if refusal is not None:
                 raise refusal
         except ConnectError as error:
-            if self._run.settings.tolerates_errors and not isinstance(error, DataError):
+            if self._is_tolerated(error):
                 return None
             raise
         return self.log.append(
@@ -329,6 +329,13 @@ class SourceHarness(Harness[SourceTaskRun]):
             timestamp=self.clock.time_ms() if record.timestamp is None else record.timestamp,
             headers=record.headers or (),
         )
+
+    def _is_tolerated(self, refusal: ConnectError) -> bool:
+        """Whether `errors.tolerance=all` goes on behind a record that the producer refuses.
+
+        Not behind what Java's ProducerRecord refuses, a DataError: its task fails before the producer has the record.
+        """
+        return self._run.settings.tolerates_errors and not isinstance(refusal, DataError)
 
 
 class _ConnectorContext:

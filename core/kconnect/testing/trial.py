@@ -311,8 +311,7 @@ class _TracedSource(SourceHarness):
                 StageView("bytes", bytes_view(made.topic, made.partition, made.key, made.value, made.headers))
             )
             if refusal := refusal_of(made):
-                tolerated = self._run.settings.tolerates_errors and not isinstance(refusal, DataError)
-                tried.failure = Failure("producer", _name(task.task), refusal, tolerated)
+                tried.failure = Failure("producer", _name(task.task), refusal, self._is_tolerated(refusal))
                 return
             tried.outcome = "written"
 

@@ -75,8 +75,6 @@ def fit(column: pa.Array, kind: pa.DataType, rules: FitRules = DECLARED, path: s
     if pa.types.is_null(old) or (rules.writes and pa.types.is_null(kind)):
         return pa.nulls(len(column), kind)
     if rules.writes and pa.types.is_string(kind) and not is_text(old):
-        if pa.types.is_floating(old) or pa.types.is_integer(old):  # 0.3 us a value, and 0.7 as any other
-            return pa.array([None if value is None else as_text(value) for value in column.to_pylist()], kind)
         values = column.to_pylist(maps_as_pydicts="strict") if pa.types.is_nested(old) else column.to_pylist()
         return pa.array([None if value is None else as_text(_as_it_came(value)) for value in values], kind)
     if pa.types.is_struct(kind) and pa.types.is_struct(old):

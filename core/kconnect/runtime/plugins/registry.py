@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.metadata import EntryPoint
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from kconnect.api import Connector, Converter, HeaderConverter, Predicate, Transformation
 from kconnect.api.config_parse import java_trim
 from kconnect.errors import ConfigError
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
-from kconnect.runtime.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, names_of, short_names
+from kconnect.runtime.plugins.aliases import BUILTINS, PluginType, builtins_by_name, names_of, short_names
 from kconnect.runtime.plugins.isolation import PluginFolders, installed_points
 from kconnect.runtime.plugins.plugin_info import (
     CONVERTERS,
@@ -28,7 +28,7 @@ from kconnect.runtime.plugins.plugin_info import (
 )
 from kconnect.runtime.plugins.python_classes import load_builtin, load_point, nearest, python_class
 from kconnect.runtime.plugins.source_reading import ClassFacts
-from kconnect.runtime.plugins.unclear_names import several_plugins, unknown_plugin
+from kconnect.runtime.plugins.unclear_names import UnknownPlugins, several_plugins
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,6 @@ _JAVA_NAMES |= {
     if java_name.endswith("Connector")
 }
 # Java's classes that ours stand in for
-_MOST_UNKNOWN: Final = 1_000  # names that mean nothing, of which a client of REST may send any number
 _COUNTERPARTS = frozenset(_JAVA_NAMES.values())
 
 
@@ -67,7 +66,7 @@ class PluginRegistry:
         self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
         # By name, kind, version and place; looked up twice at worst: no lock around a plugin's import
         self._found: dict[tuple[str, type, str | None, str | None], type] = {}
-        self._unknown: dict[tuple[str, type, tuple[type, ...], tuple[str, ...]], ConfigError] = {}
+        self._unknown = UnknownPlugins()
         self._any: dict[tuple[str, str | None], type] = {}  # by name and version, whatever its kind, likewise
         self._password_settings = PasswordSettings(
             {
@@ -358,18 +357,8 @@ class PluginRegistry:
     def _resolve(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> type:
         found, others = self._match(name, base, wanted, beside)
         if found is None:
-            raise self._no_such(name, base, others)
+            raise self._unknown.error(name, base, others, self._all, self._notes())
         return found
-
-    def _no_such(self, name: str, base: type, others: Sequence[type]) -> ConfigError:
-        """Remembers what it found: a list of statuses asks for the class of each connector, and it may be 2 ms."""
-        key = (name, base, tuple(others), tuple(notes := self._notes()))
-        known = self._unknown.get(key)
-        if known is None:
-            if len(self._unknown) >= _MOST_UNKNOWN:
-                self._unknown.clear()
-            known = self._unknown[key] = unknown_plugin(name, base, others, self._all, notes)
-        return ConfigError(str(known), known.problems, hint=known.hint)
 
     def _match(
         self, name: str, base: type, wanted: VersionRange | None, beside: str | None
@@ -403,7 +392,7 @@ class PluginRegistry:
         return next((twin for twin in twins if wanted.holds(str(version_reported(twin)))), found)
 
     def _builtin(self, name: str) -> Iterator[type]:
-        yield from map(load_builtin, _builtins().get(name, ()))
+        yield from map(load_builtin, builtins_by_name().get(name, ()))
 
     def _installed(self, name: str) -> Iterator[type]:
         for point in self._points:
@@ -498,18 +487,6 @@ class PluginRegistry:
     def _notes(self) -> list[str]:
         """Why modules in `plugin.path` failed to load: the missing plugin may be in one of them."""
         return [f"Note: {note}." for note in (*self._folders.conflicts, *self._folders.broken.values())]
-
-
-@cache
-def _builtins() -> Mapping[str, Sequence[BuiltinPlugin]]:
-    """Built-in plugins by their names, full and short."""
-    found: dict[str, list[BuiltinPlugin]] = {}
-    for plugin in BUILTINS:
-        kinds = plugin.types if plugin.has_short_name else ()
-        shorts = [short for kind in kinds for short in short_names(plugin.java_name, kind)]
-        for name in dict.fromkeys((plugin.java_name, *shorts)):
-            found.setdefault(name, []).append(plugin)
-    return found
 
 
 def _last(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kconnect.api import Connector, Converter, HeaderConverter, Predicate, Transformation
 from kconnect.errors import ConfigError, ConfigProblem
@@ -20,6 +20,35 @@ _PLURALS: dict[type, str] = {
     Predicate: "predicates",
     Transformation: "transformations",
 }
+
+
+_MOST_KEPT: Final = 1_000  # a client of REST may send any number of such names
+
+
+class UnknownPlugins:
+    """Errors of names that mean no plugin, kept until `clear`. Threads: any.
+
+    A list of statuses asks for the class of each connector again, and the first answer may take 2 ms.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, type, tuple[type, ...], tuple[str, ...]], ConfigError] = {}
+
+    def clear(self) -> None:
+        """The plugins have changed."""
+        self._kept.clear()
+
+    def error(
+        self, name: str, base: type, others: Sequence[type], listed: Iterable[PluginInfo], notes: Sequence[str]
+    ) -> ConfigError:
+        """A new one each time, as whoever raises it gives it a trace. Arguments: as of `unknown_plugin`."""
+        key = (name, base, tuple(others), tuple(notes))
+        known = self._kept.get(key)
+        if known is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            known = self._kept[key] = unknown_plugin(name, base, others, listed, notes)
+        return ConfigError(str(known), known.problems, hint=known.hint)
 
 
 def unknown_plugin(

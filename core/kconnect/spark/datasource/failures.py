@@ -33,17 +33,23 @@ def reported_to_spark(doing: str, first_offset: int | None = None) -> Iterator[N
         raise ConnectError(redact(text if first_offset is None else rows_named(text, first_offset))) from None
 
 
-_OFFSET: Final = re.compile(r"\b(?:offset )?(\d+)\b")
+# Offsets alone: a number that a value has may be as large
+_OFFSET: Final = re.compile(r"\boffset (\d+)\b")
+_GIVEN: Final = re.compile(r"(?<=\(it was given )[^)]+(?=\))")
+_SPAN: Final = re.compile(r"(?<= )(\d+) to (\d+)")
 
 
 def rows_named(text: str, first: int) -> str:
     """The text with rows, counted from 0, in place of offsets, of which the first row has `first`."""
 
-    def named(found: re.Match[str]) -> str:
-        row = int(found[1]) - first
-        return f"row {row}" if first and 0 <= row < ROWS_OF_A_WRITE else found[0]
+    def row(offset: str) -> str:
+        number = int(offset) - first
+        return f"row {number}" if 0 <= number < ROWS_OF_A_WRITE else f"offset {offset}"
 
-    return _OFFSET.sub(named, text)
+    def spans(found: re.Match[str]) -> str:
+        return _SPAN.sub(lambda span: f"{row(span[1])} to {row(span[2])}", found[0])
+
+    return _GIVEN.sub(spans, _OFFSET.sub(lambda found: row(found[1]), text))
 
 
 def text_of(error: BaseException, doing: str = "") -> str:

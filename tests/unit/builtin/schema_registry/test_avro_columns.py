@@ -72,7 +72,7 @@ def read_columns(made: AvroConverter, data: list[Any]) -> tuple[Schema | None, l
 
 
 @given(st.integers(0, 1 << 32))
-@examples(50, unharmful=[HealthCheck.function_scoped_fixture])
+@examples(50, may_fail=[HealthCheck.function_scoped_fixture])
 def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> None:
     random = Random(seed)
     general = random.random() < 0.3
@@ -99,7 +99,7 @@ def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> No
 
 
 @given(st.integers(0, 1 << 32), st.integers(1, 40))
-@examples(100, unharmful=[HealthCheck.function_scoped_fixture])
+@examples(100, may_fail=[HealthCheck.function_scoped_fixture])
 def test_few_rows_give_the_columns_that_many_give(seed: int, count: int) -> None:
     random = Random(seed)
     made = converter(enhanced_avro_schema_support="true", allow_optional_map_keys=random.choice(_FLAGS))
@@ -134,7 +134,7 @@ def test_few_rows_that_records_refuse_are_left_to_columns() -> None:
 
 
 @given(st.integers(0, 1 << 32))
-@examples(50, unharmful=[HealthCheck.function_scoped_fixture])
+@examples(50, may_fail=[HealthCheck.function_scoped_fixture])
 def test_damaged_records_are_never_read_as_something_else(seed: int) -> None:
     random, made = Random(seed), converter(enhanced_avro_schema_support="true")
     schema = random_row_schema(random)

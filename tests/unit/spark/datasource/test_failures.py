@@ -14,9 +14,9 @@ FIRST = 1883296011316625408
     ("said", "shown"),
     [
         (f"The record at t-0, offset {FIRST + 3} cannot be written", "The record at t-0, row 3 cannot be written"),
-        (f"it was given t-0 {FIRST} to {FIRST + 9}", "it was given t-0 row 0 to row 9"),
-        ("Column d would change the value 17", "Column d would change the value 17"),
-        (f"the value {FIRST - 1}", f"the value {FIRST - 1}"),
+        (f"it failed (it was given t-0 {FIRST} to {FIRST + 9})", "it failed (it was given t-0 row 0 to row 9)"),
+        (f"Column d would change the value {FIRST + 1}", f"Column d would change the value {FIRST + 1}"),
+        (f"offset {FIRST - 1} of another", f"offset {FIRST - 1} of another"),
     ],
 )
 def test_rows_of_a_write_are_named_and_not_the_offsets_that_were_made_up_for_them(said: str, shown: str) -> None:
@@ -26,5 +26,7 @@ def test_rows_of_a_write_are_named_and_not_the_offsets_that_were_made_up_for_the
     assert str(caught.value) == f"{shown}\n  while writing partition 0"
 
 
-def test_the_first_batch_of_a_query_has_its_rows_as_offsets() -> None:
-    assert rows_named("The record at t-7, offset 3, value 4", 0) == "The record at t-7, offset 3, value 4"
+@pytest.mark.parametrize("first", [0, 1 << 32])
+def test_numbers_in_a_batch_of_a_query_are_rows_only_where_they_are_offsets(first: int) -> None:
+    said = f"The record at t-7, offset {first + 3}, has the value 5000000000 in 2 to 6 columns"
+    assert rows_named(said, first) == "The record at t-7, row 3, has the value 5000000000 in 2 to 6 columns"

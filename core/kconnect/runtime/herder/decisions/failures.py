@@ -9,7 +9,8 @@ import re
 import zlib
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
 
 from kconnect.java.plugins.isolation import named_in
 
@@ -102,13 +103,23 @@ _NO_CLASS = re.compile(r"Failed to find any class that implements|No module name
 
 def failure_of(worker_id: str, trace: str | None, at_ms: int | None = None) -> Failure:
     """What the status of a FAILED connector or task says of its failure."""
-    return replace(_read(trace), worker_id=worker_id, at_ms=at_ms)
-
-
-# Each request for all statuses and each reading of metrics asks again: of 1,000 long traces that took 2 s
-@lru_cache(maxsize=4096)
-def _read(trace: str | None) -> Failure:
     text = (trace or "").strip()
+    digest = blake2b(text.encode(errors="replace"), digest_size=16).digest()
+    known = _READ.get(digest)
+    if known is None:
+        if len(_READ) >= _MOST_READ:
+            _READ.clear()
+        known = _READ[digest] = _read(text)
+    return replace(known, worker_id=worker_id, at_ms=at_ms)
+
+
+# Each request for all statuses and each reading of metrics asks again: of 1,000 long traces that took 2 s. By digest,
+# as traces that are over would take more memory than all that is said of them.
+_READ: Final[dict[bytes, Failure]] = {}
+_MOST_READ: Final = 4_096
+
+
+def _read(text: str) -> Failure:
     first = _SINCE.sub("", text.partition("\n")[0].strip())
     said = first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1]}…"
     raised = [(found["type"].rpartition(".")[2], found["said"]) for found in _RAISED.finditer(text)]
