@@ -35,7 +35,7 @@ _HINTS = {
         "Raise RetriableError to have put called again with the same records; "
         "report a single bad record to context.errant_record_reporter()."
     ),
-    "producer": "poll() or a transformation has given the record this. The task would be FAILED.",
+    "producer": "It comes from poll() or from a transformation. In a worker the task would be FAILED.",
     "offset": (
         "Source partitions and offsets are flat: names are text, values are text, numbers, booleans, bytes or None."
     ),

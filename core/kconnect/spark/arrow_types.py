@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kconnect.builtin.types.foreign_schemas import CAST, no_record_type
 from kconnect.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,9 +48,7 @@ def check_record_types(kind: DataType, place: str = "") -> None:
         check_record_types(kind.keyType, f"{place} (key)")
         check_record_types(kind.valueType, f"{place}[]")
     elif type(kind).__name__ in _OF_SPARK_ALONE:
-        raise ConfigError(
-            f"No record has a value of type {kind.simpleString()} at {place}", hint="Cast it, as to string."
-        )
+        raise ConfigError(no_record_type(kind.simpleString(), place), hint=CAST)
 
 
 def struct_type(schema: pa.Schema) -> StructType:

@@ -63,11 +63,16 @@ def test_a_url_may_name_one_file_whatever_its_name(folder: Path, tmp_path: Path,
         for _ in range(3):
             source.poll_once()
             source.commit()
-    assert (file.exists(), (done / file.name).exists()) == (after == "keep", after == "move")
+        assert (file.exists(), (done / file.name).exists()) == (after == "keep", after == "move")
+        source.restart()
+        assert source.poll_once() == []
+        file.write_text('{"id": 3}\n{"id": 4}\n')
+        if after != "keep":  # where it was kept it has changed: object.changed says what follows
+            assert [record.value for record in source.poll(2)] == [{"id": 3}, {"id": 4}]
 
 
 def test_a_pattern_is_not_part_of_the_url(folder: Path) -> None:
-    with pytest.raises(ConnectError, match=r"object.pattern says which objects of a folder are read"):
+    with pytest.raises(ConnectError, match=r"Patterns such as \*\.csv belong in object\.pattern"):
         source_of(folder / "*.csv").start()
 
 

@@ -112,7 +112,7 @@ def test_a_header_of_one_column_that_another_delimiter_would_part_is_reported(
     (folder / "a.csv").write_text("id;n\n1;x\n")
     with source_of(folder) as source:
         assert [record.value["id;n"] for record in source.poll(1)] == ["1;x"]
-    assert "The header has one column, 'id;n': set csv.delimiter if ';' is what parts them" in caplog.text
+    assert "a.csv has one column, 'id;n'. If ';' separates columns, set csv.delimiter" in caplog.text
 
 
 @pytest.mark.parametrize("after", ["delete", "move"])
@@ -285,7 +285,7 @@ def test_settings_that_cannot_work_are_refused_with_what_to_do(folder: Path) -> 
 
 
 def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
-    with source_of(tmp_path / "nothing") as source, pytest.raises(ConnectError, match="The folder does not exist"):
+    with source_of(tmp_path / "nothing") as source, pytest.raises(ConnectError, match="No such folder or file"):
         source.poll_once()
 
 

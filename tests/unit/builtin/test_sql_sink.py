@@ -98,7 +98,7 @@ def test_names_that_differ_in_case_alone_are_one_column_and_no_value_is_lost(fil
 def test_topics_that_are_one_table_to_sqlite_are_not_mixed(file: Path) -> None:
     config = {"topics": "Orders,orders", "connection.driver": "sqlite3", "connection.url": str(file)}
     config |= {"auto.create": "true", "errors.tolerance": "all", "max.retries": "0"}
-    said = "SQLite has Orders, and takes both names for one table"
+    said = "table Orders exists, and to SQLite both names are one table"
     for order in (("Orders", "orders"), ("orders", "Orders")):  # the table keeps its name after a restart
         with SinkHarness("SqlSink", config) as sink:
             for topic in order:

@@ -53,9 +53,9 @@ def row(**columns: DataType) -> StructType:
 def test_a_type_that_only_spark_has_is_named_with_its_column_before_a_task_runs(
     columns: StructType, named: str
 ) -> None:
-    with pytest.raises(ConfigError, match=re.escape(f"No record has a value of type {named}")) as caught:
+    with pytest.raises(ConfigError, match=re.escape(f"A record cannot hold a value of type {named}")) as caught:
         check_record_types(columns)
-    assert caught.value.hint == "Cast it, as to string."
+    assert caught.value.hint == "Cast the column, for example to string."
 
 
 def test_all_other_types_are_columns_of_arrow() -> None:

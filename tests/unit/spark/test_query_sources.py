@@ -139,5 +139,5 @@ def test_columns_of_spark_become_connect_s() -> None:
     assert schema_of_arrow(pa.decimal128(10, 2), "d").name == "org.apache.kafka.connect.data.Decimal"
     nested = schema_of_arrow(pa.struct([("a", pa.list_(pa.int64()))]), "value")
     assert nested.fields[0].schema.type is Type.ARRAY
-    with pytest.raises(DataError, match=r"No record has a value of type .* at value.a"):
+    with pytest.raises(DataError, match=r"A record cannot hold a value of type .* at value.a"):
         schema_of_arrow(pa.struct([("a", pa.duration("s"))]), "value")

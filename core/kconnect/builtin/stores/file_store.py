@@ -190,7 +190,7 @@ class FileStore:
             yield self._found(folder)
             return
         if not os.path.isdir(folder):
-            raise FileNotFoundError(errno.ENOENT, "The folder does not exist", folder)
+            raise FileNotFoundError(errno.ENOENT, "No such folder or file", folder)
         for at, folders, names in os.walk(folder, onerror=_raise_unless_gone):
             folders.sort()
             if not names and not folders:

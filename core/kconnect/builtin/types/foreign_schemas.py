@@ -240,7 +240,15 @@ def schema_of_arrow(kind: pa.DataType, place: str = "", *, is_required: bool = F
     try:
         return schema_of(of_arrow(kind, place, is_loose=True), is_required=is_required, is_fine=is_fine)
     except ConfigError as error:
-        raise DataError(f"{error}", hint="Cast it, as to string.") from error
+        raise DataError(f"{error}", hint=CAST) from error
+
+
+CAST: Final = "Cast the column, for example to string."
+
+
+def no_record_type(kind: str, place: str) -> str:
+    """The sentence for a type of Arrow's or Spark's that no record can have."""
+    return f"A record cannot hold a value of type {kind}{_at(place)}"
 
 
 def of_arrow(kind: pa.DataType, place: str = "", *, is_loose: bool = False) -> ColumnType:
@@ -278,7 +286,7 @@ def of_arrow(kind: pa.DataType, place: str = "", *, is_loose: bool = False) -> C
         return ColumnType("map", key=key, item=item, holds_null=is_loose or kind.item_field.nullable)
     if is_.is_struct(kind):
         return ColumnType("struct", columns=tuple(_arrow_column(field, place, is_loose) for field in kind))
-    raise ConfigError(f"No record has a value of type {kind}{_at(place)}")
+    raise ConfigError(no_record_type(f"{kind}", place))
 
 
 def _arrow_column(field: pa.Field, place: str, is_loose: bool) -> Column:

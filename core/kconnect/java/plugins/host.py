@@ -176,7 +176,7 @@ class HostProcess:
         with self._lock:
             said = self._isolation.note(key, connectors, culprit, time.monotonic())
         if said is not None:
-            log.warning("The JVM that ran Java's plugins: %s", said)
+            log.warning("%s", said)
 
     def _seat(self, key: str | None) -> _Seat:
         with self._lock:

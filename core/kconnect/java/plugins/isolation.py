@@ -49,7 +49,7 @@ class Isolation:
         return None
 
     def note(self, part: str | None, connectors: Collection[str], culprit: str | None, now_s: float) -> str | None:
-        """A JVM has ended by itself, with these connectors in it. Returns what becomes of them, if anything does.
+        """A JVM has ended by itself, with these connectors in it. Returns a sentence if any of them moves.
 
         `culprit`: the one that is known to have ended it.
         """
@@ -59,7 +59,7 @@ class Isolation:
             return None
         if culprit is not None:
             self._move([culprit], now_s)
-            return f"{culprit} has one of its own from now on"
+            return f"{culprit} ended the JVM that it shared, and gets one of its own"
         last_s, before = self._ends.get(part, (0.0, frozenset()))
         self._ends[part] = now_s, frozenset(connectors)
         # Who ends each of a part's is in it from the first one on; of the others, who was there at two ends
@@ -69,10 +69,11 @@ class Isolation:
         groups = [group for first in range(_PARTS) if (group := names[first::_PARTS])]
         for group in groups:
             self._move(group, now_s)
-        lead = f"it ended again, and nobody knows by whose plugin: {', '.join(names)}"
+        who = ", ".join(names)
         if len(names) == 1:
-            return f"{lead} has one of its own from now on"
-        return f"{lead} have {len(groups)} of their own from now on, until the one to blame is alone"
+            return f"The JVM of Java's plugins ended again: {who} gets one of its own"
+        lead = "The JVM of Java's plugins ended again, and does not say by whose plugin"
+        return f"{lead}: {who} get {len(groups)} JVMs, until the connector that ends its JVM is alone in one"
 
     def _move(self, connectors: Collection[str], now_s: float) -> None:
         self._made += 1

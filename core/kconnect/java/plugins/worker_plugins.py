@@ -88,7 +88,7 @@ class OfWorker(Hosted):
         if not self._requests.acquire(timeout=self.turn_s):
             raise TimedOutError(
                 f"{self.java_class} has not answered any of {_MOST_REQUESTS} other requests for {self.turn_s:.0f} s",
-                hint="What it asks may be away or slow: give it limits of time of its own, by its settings.",
+                hint="The system that it asks may be down or slow. Set a timeout in its own settings.",
             )
         try:
             try:

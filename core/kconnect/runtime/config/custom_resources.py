@@ -95,7 +95,7 @@ def _mapping(where: str, tree: Mapping[str, Any], field: str) -> Mapping[str, An
     if found is None:
         return {}
     if not isinstance(found, Mapping):
-        raise ConfigError(f"{where}: `{field}` is no mapping.", hint="Write its fields below it, further in.")
+        raise ConfigError(f"{where}: `{field}` is not a mapping.", hint="Indent its fields below it.")
     return found
 
 

@@ -159,7 +159,7 @@ def _typed(rows: Rows, part: Part, kind: pa.DataType, name: str, *, is_strict: b
             f'.option("{name}.converter", "JsonConverter") for the bytes as a topic would have them.'
         )
         if name == "value":
-            hint += ' With .option("value.schema", ..) and errors.tolerance=all records that do not fit are left out.'
+            hint += ' With .option("value.schema", ..) and errors.tolerance=all, records that do not fit are skipped.'
         raise DataError(f"A {name} of topic {topic} does not fit the DataFrame: {error}", hint=hint) from error
 
 

@@ -52,7 +52,7 @@ public final class Main {
 
     /** What ends a thread of a plugin's own, on that thread: as the JDK prints it, whose it is would not be said. */
     private static void report(Thread thread, Throwable thrown) {
-        Log.write(Main.class.getName(), Log.ERROR, "The thread " + thread.getName() + " of a plugin has ended", thrown);
+        Log.write(Main.class.getName(), Log.ERROR, "Thread " + thread.getName() + " of a plugin ended with an error that nobody caught", thrown);
     }
 
     /** Serves without end: where plugins have used up all files or threads, those that run shall not end with this. */

@@ -267,7 +267,7 @@ def test_what_ends_a_thread_of_a_plugin_is_an_error_in_one_piece(
     with sinks(host, folder, "throws") as (throws,):
         throws.put("throw-beside of its own", "say it goes on")
         eventually(lambda: "it goes on" in said(caplog), 10, "it goes on")
-    (line,) = (one for one in caplog.records if "of a plugin has ended" in one.message)
+    (line,) = (one for one in caplog.records if "of a plugin ended" in one.message)
     assert line.levelno == logging.ERROR
     assert "ConnectException: of its own\n\tat kit.Careless$Sink." in line.message
 
@@ -289,7 +289,7 @@ def test_who_ends_the_jvm_and_is_not_named_is_parted_from_the_others_at_the_seco
     for _ in range(2):
         with sinks(host, folder, *names) as (halts, *_others), pytest.raises(JavaHostDiedError, match="exit code 8"):
             halts.put("halt")
-    parted = "nobody knows by whose plugin: halts, one, two have 3 of their own from now on"
+    parted = "does not say by whose plugin: halts, one, two get 3 JVMs"
     eventually(lambda: parted in caplog.text, 10, "they are parted")
     with sinks(host, folder, *names) as (halts, one, two):
         with pytest.raises(JavaHostDiedError):
@@ -302,7 +302,7 @@ def test_who_ends_the_jvm_and_is_not_named_is_parted_from_the_others_at_the_seco
 def test_who_is_named_is_parted_at_once(host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture) -> None:
     with sinks(host, folder, "ends", "other") as (ends, _), pytest.raises(JavaHostDiedError):
         ends.put("exit")
-    eventually(lambda: "ends has one of its own from now on" in caplog.text, 10, "it is parted")
+    eventually(lambda: "ends ended the JVM that it shared, and gets one of its own" in caplog.text, 10, "it is parted")
     with sinks(host, folder, "ends", "other") as (ends, other):
         with pytest.raises(JavaHostDiedError):
             ends.put("exit")

@@ -73,7 +73,7 @@ def test_an_incompatible_schema_names_subject_and_rule(registry: MemoryRegistry)
         (b'\x00\x00\x00\x00\x01{"note":"\xff"}', "Converting byte"),
         (b'\x00\x00\x00\x00\x01{"id":"x"}', "Field id: Invalid type for INT64: JSON string"),
         (b'\x00\x00\x00\x00\x01{"id":9223372036854775808}', "9223372036854775808 is out of the range of INT64"),
-        (b'\x00\x00\x00\x00\x01{"id":1.5}', "Field id: 1.5 is no whole number"),
+        (b'\x00\x00\x00\x00\x01{"id":1.5}', "Field id: 1.5 is not a whole number"),
         (b'\x00\x00\x00\x00\x01{"id":1e99999999}', "out of the range of INT64"),
         (b'\x00\x00\x00\x00\x01{"id":null}', "Field id: Invalid null value for required INT64 field"),
         (b'\x00\x00\x00\x00\x01{"id":1,"note":[]}', "Field note: Invalid type for STRING: JSON array"),

@@ -45,7 +45,7 @@ def test_who_was_not_in_it_both_times_stays() -> None:
 
 def test_the_one_that_is_known_to_have_ended_it_is_alone_at_once() -> None:
     isolation = Isolation()
-    assert isolation.note(None, ["a", "b", "c"], "b", 0) == "b has one of its own from now on"
+    assert isolation.note(None, ["a", "b", "c"], "b", 0) == "b ended the JVM that it shared, and gets one of its own"
     assert together(isolation, ["a", "b", "c"], 1) == {None: ["a", "c"], "part 1": ["b"]}
     assert isolation.note("part 1", ["b"], "b", 2) is None, "it is said once"
 
@@ -61,14 +61,18 @@ def test_who_is_alone_meets_nobody_else_until_an_hour_has_passed_since_the_last_
 @pytest.mark.parametrize(
     ("connectors", "end"),
     [
-        (["a"], "a has one of its own from now on"),
-        (["b", "a"], "a, b have 2 of their own from now on, until the one to blame is alone"),
+        (["a"], ": a gets one of its own"),
+        (
+            ["b", "a"],
+            ", and does not say by whose plugin: a, b get 2 JVMs, "
+            "until the connector that ends its JVM is alone in one",
+        ),
     ],
 )
 def test_who_is_parted_is_said(connectors: list[str], end: str) -> None:
     isolation = Isolation()
     assert isolation.note(None, connectors, None, 0) is None
-    assert isolation.note(None, connectors, None, 1) == f"it ended again, and nobody knows by whose plugin: {end}"
+    assert isolation.note(None, connectors, None, 1) == f"The JVM of Java's plugins ended again{end}"
 
 
 def test_a_jvm_with_nobodys_plugins_parts_nobody() -> None:

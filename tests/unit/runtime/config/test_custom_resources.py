@@ -115,7 +115,7 @@ def test_what_only_looks_like_a_resource_is_a_connector(tmp_path: Path) -> None:
         (resource("a", taskMax=1), "KafkaConnector a: Unknown field: spec.taskMax", "Did you mean tasksMax?"),
         (resource("a", cofig={}), "KafkaConnector a: Unknown field: spec.cofig", "Did you mean config?"),
         ({**resource("a"), "kind": "KafkaConector"}, "Unknown kind: KafkaConector", "Did you mean KafkaConnector"),
-        (resource("a", config="x"), "KafkaConnector a: `config` is no mapping", "below it"),
+        (resource("a", config="x"), "KafkaConnector a: `config` is not a mapping", "below it"),
         (
             resource("a", config={"connector.class": "Y"}),
             "spec.class is X, connector.class in spec.config is Y",

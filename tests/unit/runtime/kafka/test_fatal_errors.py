@@ -4,6 +4,7 @@ what.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -21,6 +22,8 @@ from kconnect.runtime.kafka import (
     RecordProducer,
     TransactionalProducer,
 )
+from kconnect.runtime.kafka.bulk_client import BulkClient
+from kconnect.runtime.kafka.clients import ClientLog
 from kit.pace import ample_s
 from kit.played_broker import END_TRANSACTION, INIT_PRODUCER_ID, PRODUCE, PlayedBroker, played_broker
 from kit.waiting import eventually
@@ -112,6 +115,28 @@ def test_what_a_client_died_of_is_asked_to_all_who_serve_or_flush_it_and_nothing
         producer.close()
     assert len(producer) == 0
     assert set(units.acked[1:]) == {False}
+
+
+def test_a_client_of_units_says_at_each_poll_that_it_is_dead_whatever_event_said_so(played: PlayedBroker) -> None:
+    """It may die in the moment in which records are handed over: of those in its queue nothing is reported then."""
+    played.refuse(INIT_PRODUCER_ID, *[KafkaError.CLUSTER_AUTHORIZATION_FAILED] * 20)
+    client = BulkClient(
+        settings(played, **{"enable.idempotence": True}), ClientLog(logging.getLogger(__name__), "orders-0")
+    )
+    try:
+        eventually(lambda: dies_at(client.poll), 10, "it has died")
+        for call in (client.poll, client.poll, partial(client.flush, 0.1)):
+            assert dies_at(call)
+    finally:
+        client.close()
+
+
+def dies_at(call: Callable[[], None]) -> bool:
+    try:
+        call()
+    except KafkaException as error:
+        return bool(error.args[0].fatal())
+    return False
 
 
 def test_a_fenced_producer_says_so_to_all_who_serve_it_and_can_be_closed(played: PlayedBroker) -> None:

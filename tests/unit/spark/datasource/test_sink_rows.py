@@ -85,7 +85,7 @@ def test_rows_go_to_the_topic_they_name_or_to_the_one_of_the_options():
 
 def test_a_type_that_connect_does_not_have_is_refused_by_the_column_that_has_it():
     nested = pa.struct([("inner", pa.duration("us"))])
-    with pytest.raises(DataError, match=r"No record has a value of type duration\[us\] at row.inner"):
+    with pytest.raises(DataError, match=r"A record cannot hold a value of type duration\[us\] at row.inner"):
         schema_of_arrow(nested, "row")
 
 

@@ -63,12 +63,15 @@ class CsvRows:
     Errors: DataError for what is no CSV.
     """
 
-    def __init__(self, text: Utf8Stream, form: CsvForm, broken: Broken, row: int, *, holds_last: bool = False) -> None:
+    def __init__(
+        self, text: Utf8Stream, form: CsvForm, broken: Broken, row: int, *, holds_last: bool = False, path: str = ""
+    ) -> None:
+        """`path` is the object's, for messages."""
         if (found := text.taken(_OF_EXCEL, _OF_EXCEL_BYTES)) is not None:
             form = replace(form, delimiter=found[1].decode())
         self._text, self._form, self._broken = text, form, broken
         self._blocks = RowBlocks(text, form, holds_last=holds_last, line=1 if found is None else 2)
-        self._row = row
+        self._row, self._path = row, path
         self.reached = row
         """The last row that was read, whatever became of it."""
         self._names = list(form.names)
@@ -106,9 +109,8 @@ class CsvRows:
     def _look_at_delimiter(self) -> None:
         others = [sign for sign in _DELIMITERS if sign != self._form.delimiter]
         if len(self._names) == 1 and (other := next((sign for sign in others if sign in self._names[0]), None)):
-            log.warning(
-                "The header has one column, %r: set csv.delimiter if %r is what parts them", self._names[0], other
-            )
+            said = "The header of %s has one column, %r. If %r separates columns, set csv.delimiter"
+            log.warning(said, self._path, self._names[0], other)
 
     def _parsed(self, block: RowBlock, behind: int) -> _Parsed:
         """The rows of a block, whose first is behind this number."""

@@ -102,6 +102,8 @@ class Reading:
     batch_rows: int = _BATCH_ROWS
     encoding: str = UTF_8
     holds_last: bool = False
+    path: str = ""
+    """The object's, for messages."""
     reached: Reached = field(default_factory=Reached)
 
 
@@ -212,7 +214,8 @@ def _json_document(reading: Reading) -> Iterator[Rows]:
 def _csv(reading: Reading) -> Iterator[Rows]:
     schema: Schema | None = None
     text = Utf8Stream(decompressed(reading.file, reading.compression), reading.encoding)
-    rows = CsvRows(text, reading.csv, reading.broken, reading.row, holds_last=reading.holds_last)
+    path, holds_last = reading.path, reading.holds_last
+    rows = CsvRows(text, reading.csv, reading.broken, reading.row, holds_last=holds_last, path=path)
     for block in rows:
         if schema is None:
             schema = schema_of(block.table.schema)

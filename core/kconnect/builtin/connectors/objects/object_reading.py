@@ -223,6 +223,7 @@ class OpenObject:
             encoding=settings.encoding,
             is_declared=settings.is_declared,
             holds_last=not self._ends,
+            path=self.place.path,
             reached=self._reached,
         )
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 from kconnect.api import (
@@ -95,7 +96,7 @@ def _checked(props: Mapping[str, str]) -> dict[str, Any]:
     config = SOURCE_CONFIG.parse(props)
     url = config["object.url"]
     if "*" in url:
-        advice = "It is a folder or a file; object.pattern says which objects of a folder are read, such as *.csv"
+        advice = "It names a folder, a prefix or one file. Patterns such as *.csv belong in object.pattern"
         raise ConfigError.invalid("object.url", url, advice)
     store = object_store(url, props)
     if config["object.after"] == MOVE:
@@ -257,14 +258,25 @@ class ObjectSourceTask(SourceTask):
 
     def _chosen(self) -> Chosen:
         if self._is_one_file:  # deleted or moved when it was read, and read again once it is written again
-            now = self._store.find(self._store.root)
-            return Chosen([] if now is None else [now])
-        listed = self._store.listing(besides=self._target)
+            return self._one_file()
+        try:
+            listed = self._store.listing(besides=self._target)
+        except ConnectError as err:
+            if not isinstance(err.__cause__, FileNotFoundError) or not PurePath(self._store.root).suffix:
+                raise
+            # As FileStreamSource waits for its file: it may come, or was deleted or moved before a restart
+            log.warning("%s does not exist; it is read when it is written", self._store.root)
+            self._is_one_file = True
+            return self._one_file()
         if [one.path for one in listed] == [self._store.root]:
             self._is_one_file = True
             return Chosen(listed)
         pattern, hidden = self._config["object.pattern"], self._config["object.hidden"]
         return chosen(listed, self._store.at(""), pattern, hidden=hidden)
+
+    def _one_file(self) -> Chosen:
+        now = self._store.find(self._store.root)
+        return Chosen([] if now is None else [now])
 
     def _tell(self, found: Chosen) -> None:
         """What must be known of folders; each once."""

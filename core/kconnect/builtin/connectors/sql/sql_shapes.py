@@ -86,9 +86,9 @@ class TableShapes:
         """
         if other := self._other(cursor, run[0].table):
             raise DataError(
-                f"Table {run[0].table} cannot be made: SQLite has {other}, and takes both names for one table",
-                hint="Name the table otherwise with table.name.format or RegexRouter; if these rows belong into "
-                f"{other}, name it so.",
+                f"Table {run[0].table} cannot be created: table {other} exists, and to SQLite both names are one table",
+                hint="Choose another name with table.name.format or RegexRouter. If these rows belong in "
+                f"{other}, use that name.",
             )
         if not self._dialect.tells_case and (twins := _twins(run[0].columns)) is not None:
             one, other = twins

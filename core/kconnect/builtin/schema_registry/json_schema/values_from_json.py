@@ -98,7 +98,7 @@ def _held(node: Any, half: int, schema: Schema) -> int:
     if not -half <= found < half:  # before int(), which writes out all digits of 1E+999999
         raise DataError(f"{node} is out of the range of {schema.type}")
     if found != int(found):
-        raise DataError(f"{node} is no whole number, as {schema.type} wants it")
+        raise DataError(f"{node} is not a whole number, which {schema.type} requires")
     return int(found)
 
 
