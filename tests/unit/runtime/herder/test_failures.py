@@ -9,6 +9,7 @@ import pytest
 from kconnect.api import DataError
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import TaskId
+from kconnect.runtime.herder.decisions import failures
 from kconnect.runtime.herder.decisions.auto_restarts import Notice, NoticeKind
 from kconnect.runtime.herder.decisions.failures import NoHelp, failure_of
 from kconnect.runtime.herder.decisions.notice_texts import notice_text
@@ -110,3 +111,11 @@ def test_who_has_ended_a_jvm_is_read_off_the_trace(who: str, mine: list[str], ot
 def test_all_pay_for_a_jvm_that_no_connector_is_known_to_have_ended(who: str) -> None:
     ended = f"The JVM that runs Java's plugins ended (exit code 3, as {who} called System.exit at a.B.c(B.java:7))"
     assert not failure_of("w", trace(RuntimeError(ended))).is_of_others("orders")
+
+
+def test_what_was_read_of_traces_is_bounded_and_keeps_none_of_them() -> None:
+    for number in range(failures._MOST_READ + 10):
+        said = f"kconnect.errors.ConnectError: attempt {number}"
+        assert failure_of("w", f"{said}\n  at a line of Java\n").said == said
+    assert len(failures._READ) <= failures._MOST_READ
+    assert not any("a line of Java" in repr(kept) for kept in failures._READ.items())
