@@ -94,7 +94,7 @@ class NoTuning(ConnectorClientConfigOverridePolicy):
 
     def validate(self, request: ConnectorClientConfigRequest) -> list[ConfigValue]:
         if "fail" in request.client_props:
-            raise RuntimeError("on purpose")
+            raise RuntimeError(request.client_props.get("ssl.keystore.password", "on purpose"))
         whose = f"{request.connector_type} {request.connector_name} {request.connector_class.__name__}"
         missing = {} if "acks" in request.client_props else {"acks": None}
         return [
@@ -139,6 +139,12 @@ def test_a_policy_that_fails_allows_nothing() -> None:
         "producer.override.acks": reported,
         "producer.override.fail": reported,
     }
+
+
+def test_a_policy_that_fails_shows_no_password() -> None:
+    overrides = {"producer.override.ssl.keystore.password": "s3cr3t-of-keys", "producer.override.fail": "5"}
+    reported = ["The override policy failed: NoTuning.validate() raised RuntimeError: [hidden]"]
+    assert validated_by_policy(overrides)["producer.override.fail"] == reported
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from kconnect.api import ConnectorClientConfigOverridePolicy, ConnectorClientCon
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError
+from kconnect.logs.redaction import redact
 from kconnect.runtime.config.client_config import override_error
 
 log = logging.getLogger(__name__)
@@ -69,4 +70,4 @@ def refused_overrides(
         call = f"{type(policy).__name__}.validate()"
         log.exception("%s failed: no override of %s is allowed", call, request.connector_name)
         raised = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return dict.fromkeys(request.client_props, f"The override policy failed: {call} raised {raised}")
+        return dict.fromkeys(request.client_props, redact(f"The override policy failed: {call} raised {raised}"))
