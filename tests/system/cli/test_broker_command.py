@@ -14,18 +14,11 @@ from kconnect.java.devbroker import DevBroker
 from kit.cli import cli_env, cli_run, connect_command
 from kit.pace import ended
 from kit.ports import free_port, is_listening
+from kit.processes import lives
 from kit.topics import consume_values, produce_lines
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether it runs; an orphan that ended stays a zombie where process 1 does not wait for its children."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _status_of_running(home: Path) -> Any:
@@ -40,6 +33,7 @@ def test_a_detached_broker_is_shown_used_and_stopped_by_later_commands(home: Pat
     try:
         # A broker that takes more than two seconds for its answer is shown as STARTING
         status = eventually(lambda: _status_of_running(home), 30, "the broker is shown")
+        process = psutil.Process(status["pid"])
         assert status["bootstrap"] == f"127.0.0.1:{port}"
         assert status["data_dir"].startswith(str(home)), "the default data folder is the user's"
         produce_lines(status["bootstrap"], "t", ["x"])
@@ -53,7 +47,7 @@ def test_a_detached_broker_is_shown_used_and_stopped_by_later_commands(home: Pat
     finally:
         stopped = cli_run("broker", "stop", home=home, expect=0)
     assert "stopped" in stopped.stderr
-    assert not _is_alive(status["pid"])
+    assert not lives(process)
     assert not is_listening(port)
     assert cli_run("broker", "status", home=home, expect=3).stdout.splitlines()[1].startswith("STOPPED")
     assert "No broker runs" in cli_run("broker", "stop", home=home, expect=0).stderr

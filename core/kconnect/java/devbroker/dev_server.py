@@ -226,8 +226,9 @@ class DevServer(ABC):
         ) from cause
 
     def _await_end(self, running: RunningServer, timeout_s: float) -> bool:
+        # A process that ends has no command line before it lets go of the lock, and lets go of that before it is over
         deadline = time.monotonic() + timeout_s
-        while self.folder.running() == running:
+        while self.folder.holder() == running or _is_alive(running.pid):
             if self._process is not None and self._process.pid == running.pid:
                 self._process.poll()
             if time.monotonic() > deadline:
@@ -249,3 +250,13 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return  # it ended a moment ago: what we wanted
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether it runs; an orphan that ended stays a zombie where process 1 does not wait for its children."""
+    import psutil  # here: only a server that is stopped is looked at
+
+    try:
+        return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False

@@ -110,15 +110,19 @@ class ServerFolder:
         return file
 
     def running(self) -> RunningServer | None:
-        """The server that holds the folder now, None if none does (or it is just being started)."""
+        """The server that holds the folder now, None if none does (or it is just being started, or ends)."""
+        found = self.holder()
+        return found if found and self._is_ours(found.pid) else None
+
+    def holder(self) -> RunningServer | None:
+        """Who holds the folder's lock, as far as its text says; None if nobody does, or nothing is written yet."""
         if not self.is_held():
             return None
         try:
             content = json.loads(self.lock.read_text("utf-8"))
-            found = RunningServer(**{name: content[name] for name in RunningServer.__slots__})
+            return RunningServer(**{name: content[name] for name in RunningServer.__slots__})
         except (OSError, ValueError, TypeError, KeyError):
-            return None  # not yet written
-        return found if self._is_ours(found.pid) else None
+            return None
 
     def is_held(self) -> bool:
         """Whether a process holds the folder's lock."""
