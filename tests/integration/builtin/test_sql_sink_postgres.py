@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kconnect.api import ConnectError, RetriableError, Schema, SchemaBuilder, SinkRecord, Struct
+from kconnect.api import ConnectError, DataError, RetriableError, Schema, SchemaBuilder, SinkRecord, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.testing import ManualClock, MemoryLog, SinkHarness
 from kit.differences import hold_alike
@@ -147,6 +147,32 @@ def test_columns_that_differ_in_case_alone_have_types_of_their_own(server: str, 
         for _ in range(2):
             sink.put(*[{"A": "x", "a": 5, "Ab": True}] * count)
     assert rows(server, f'SELECT DISTINCT "A", a, "Ab" FROM twins{count}') == [("x", 5, True)]
+
+
+@pytest.mark.parametrize("count", [1, 700])
+def test_a_field_beside_a_column_that_differs_in_case_gets_a_column_of_its_own(server: str, count: int) -> None:
+    table = f"beside{count}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE TABLE {table} ("A" text)')
+    with sink_into(server, table, auto_evolve="true") as sink:
+        sink.put(*[{"A": "x"}] * count)
+        sink.put(*[{"A": "y", "a": 5}] * count)
+        sink.put(*[{"a": 6}] * count)
+    assert rows(server, f'SELECT "A", a FROM {table} GROUP BY 1, 2 ORDER BY a') == [("y", 5), (None, 6), ("x", None)]
+
+
+def test_a_column_that_differs_in_case_is_not_the_fields_and_the_error_says_so(server: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE TABLE cased (userid int)")
+    with sink_into(server, "cased", auto_create="false", errors_tolerance="all") as sink:
+        sink.put({"userId": 1}, {"userid": 2})
+        [errant] = sink.errant
+    assert 'column "userId" of relation "cased" does not exist' in str(errant.error)
+    assert isinstance(errant.error, DataError)
+    assert "quote.sql.identifiers=never writes userId as userid" in (errant.error.hint or "")
+    with sink_into(server, "cased", quote_sql_identifiers="never") as sink:
+        sink.put({"userId": 3})
+    assert rows(server, "SELECT userid FROM cased ORDER BY 1") == [(2,), (3,)]
 
 
 def test_upserts_and_tombstones_leave_what_the_last_record_of_each_key_says(server: str) -> None:

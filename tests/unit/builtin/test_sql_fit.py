@@ -408,12 +408,12 @@ def test_a_kind_holds_all_values_and_the_wider_one_what_the_column_has() -> None
     ]
 
 
-def test_a_column_is_found_by_its_own_name_and_else_whatever_the_case() -> None:
+def test_a_column_is_found_whatever_the_case_where_that_makes_no_other_column() -> None:
     upper, lower, name = (TableColumn(name, "text", "text") for name in ("A", "a", "Name"))
     telling = TableColumns([upper, lower, name], tells_case=True)
 
-    assert (telling["A"], telling["a"], telling["NAME"], telling.get("b")) == (upper, lower, name, None)
+    assert (telling["A"], telling["a"], telling["Name"], telling.get("name")) == (upper, lower, name, None)
     assert [*telling.values()] == [upper, lower, name]
-    assert "name" in telling
+    assert "NAME" not in telling
     assert TableColumns([upper], tells_case=False)["a"] is upper
     assert not TableColumns([], tells_case=True)

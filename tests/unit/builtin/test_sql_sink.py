@@ -503,6 +503,15 @@ def test_names_that_postgresql_would_cut_to_one_are_no_names_of_tables() -> None
     assert DIALECTS["sqlite"].name_of(longest + "a")
 
 
+def test_names_that_postgresql_would_cut_to_one_are_no_names_of_columns() -> None:
+    longest = "c" * 63
+    assert DIALECTS["postgresql"].add_column("t", longest, "text").endswith(f'"{longest}" TEXT')
+    for name in (longest + "a", "ä" * 32):
+        with pytest.raises(DataError, match=r"has a name of 64 bytes: PostgreSQL cuts it after 63, and columns"):
+            DIALECTS["postgresql"].insert("t", [name], "VALUES (%s)")
+    assert DIALECTS["sqlite"].column(longest + "a")
+
+
 @pytest.mark.parametrize("value", [{"n": "y"}, None])
 def test_a_key_of_which_a_part_is_missing_is_refused_and_deletes_no_row_of_others(file: Path, value: Any) -> None:
     settings = {"insert_mode": "upsert", "pk_mode": "record_key", "delete_enabled": "true", "auto_create": "true"}

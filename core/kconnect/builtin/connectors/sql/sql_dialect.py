@@ -46,8 +46,7 @@ class Dialect:
             return dotted
         parts = self._split(dotted)
         for part in parts:
-            size = len(part.encode())
-            if self.name == "postgresql" and size > _POSTGRES_BYTES:
+            if size := self._size_if_cut(part):
                 raise ConnectError(
                     f"Table {part} has a name of {size} bytes: PostgreSQL cuts it after {_POSTGRES_BYTES}, and tables "
                     "that begin alike would be one",
@@ -73,9 +72,21 @@ class Dialect:
             if not dot:
                 return parts
 
+    def _size_if_cut(self, name: str) -> int:
+        """Its bytes where the database would cut it; else 0."""
+        size = len(name.encode(errors="surrogatepass"))
+        return size if self.name == "postgresql" and size > _POSTGRES_BYTES else 0
+
     def column(self, name: str) -> str:
+        """A quoted name. Errors: DataError if the database would take another name for it, or none."""
         if "\0" in name:
             raise DataError(f"{name!r} cannot be the name of a table or column")
+        if size := self._size_if_cut(name):
+            raise DataError(
+                f"Column {name} has a name of {size} bytes: PostgreSQL cuts it after {_POSTGRES_BYTES}, and columns "
+                "that begin alike would be one",
+                hint="Give the field a shorter name with ReplaceField, or leave it out.",
+            )
         if not self.quote:
             return name
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"

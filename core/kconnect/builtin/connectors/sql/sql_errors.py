@@ -249,6 +249,13 @@ _HINTS: Final[tuple[tuple[tuple[str | int, ...], str, str], ...]] = (
         "Leave the field out, by fields.whitelist or ReplaceField: the database fills its column.",
     ),
     (("42P01", 1146), "no such table", "Make the table, or set auto.create=true."),
+    (
+        ("42703",),
+        "",
+        "Add the column, or set auto.evolve=true. Names are quoted, so that their case counts: "
+        "quote.sql.identifiers=never writes userId as userid.",
+    ),
+    ((1054,), "has no column named|no such column", "Add the column, or set auto.evolve=true."),
     (("3F000", 1049), r"cross-database references|unknown database|near \"\.\"|near '\.", _DOTS),
     (
         ("42P10",),

@@ -51,29 +51,27 @@ class TableColumn:
 
 
 class TableColumns:
-    """The columns of a table by the names of fields, which may be written otherwise but for two that are columns."""
+    """The columns of a table by the names of fields, whose case may be another where that makes no other column."""
 
     def __init__(self, columns: Iterable[TableColumn], *, tells_case: bool) -> None:
         """`tells_case`: whether two names that differ in case alone are two columns."""
-        self._exact = {column.name: column for column in columns}
-        self._folded = {column.name.lower(): column for column in self._exact.values()}
-        if not tells_case:
-            self._exact = {}
+        self._named: Callable[[str], str] = str if tells_case else str.lower
+        self._columns = {self._named(column.name): column for column in columns}
 
     def __bool__(self) -> bool:
-        return bool(self._folded)
+        return bool(self._columns)
 
     def __contains__(self, name: str) -> bool:
         return self.get(name) is not None
 
     def __getitem__(self, name: str) -> TableColumn:
-        return self._exact.get(name) or self._folded[name.lower()]
+        return self._columns[self._named(name)]
 
     def get(self, name: str) -> TableColumn | None:
-        return self._exact.get(name) or self._folded.get(name.lower())
+        return self._columns.get(self._named(name))
 
     def values(self) -> Iterable[TableColumn]:
-        return (self._exact or self._folded).values()
+        return self._columns.values()
 
 
 class MisfitError(DataError):

@@ -278,8 +278,7 @@ class TableShapes:
     def _columns(self, cursor: Any, table: str) -> TableColumns:
         found = self._tables.get(table)
         if found is None:
-            tells_case = self._dialect.tells_case and bool(self._dialect.quote)
-            found = TableColumns(self._look(cursor, table), tells_case=tells_case)
+            found = TableColumns(self._look(cursor, table), tells_case=self._dialect.tells_case)
             if found:  # else there is no table yet
                 self._tables[table] = found
         return found

@@ -102,7 +102,7 @@ def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDa
         session.update(found.session)
         dialect = dialect_of_kind(found.kind)
     if config["quote.sql.identifiers"].lower() == "never":
-        dialect = replace(dialect, quote="")
+        dialect = replace(dialect, quote="", tells_case=False)
     placeholders(driver.paramstyle, 1)
     return SinkDatabase(driver, connect, dialect, session, ignored)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -252,9 +252,10 @@ class TableWriter:
         if not self._settings["auto.evolve"] or row.is_delete or (row.table, row.columns) in self._complete:
             return
         cursor.execute(f"SELECT * FROM {self._dialect.name_of(row.table)} WHERE 1=0")
-        there = {column[0].lower() for column in cursor.description}
+        named: Callable[[str], str] = str if self._dialect.tells_case else str.lower
+        there = {named(column[0]) for column in cursor.description}
         for name in row.columns:
-            if name.lower() in there or not self._shapes.may_add(name):
+            if named(name) in there or not self._shapes.may_add(name):
                 continue
             field = row.schema.field(name) if row.schema is not None and row.schema.type is Type.STRUCT else None
             if field is not None and not field.schema.is_optional and field.schema.default is None:
