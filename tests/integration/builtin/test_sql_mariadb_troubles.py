@@ -199,3 +199,26 @@ def test_parameters_of_the_url_and_quoted_names(maria: MariaDb, schema: str) -> 
         sink.put({"id": 1, "n": "a"})
         sink.put({"id": 1, "n": "b"})
     assert maria.run("SELECT id, n FROM `z.8`", schema=schema) == [(1, "b")]
+
+
+def test_a_row_that_is_more_than_the_server_takes_is_refused_and_its_neighbours_are_written(
+    maria: MariaDb, schema: str
+) -> None:
+    """The server would end the connection, as if it were away."""
+    [(usual,)] = maria.run("SELECT @@global.max_allowed_packet")
+    maria.run("SET GLOBAL max_allowed_packet = 65536")
+    try:
+        with sink_into(maria, schema, "t", errors_tolerance="all", **UPSERT) as sink:
+            sink.put({"id": 0, "v": "x"})
+            sink.put({"id": 1, "v": "x" * 60_000}, {"id": 2, "v": "ä" * 40_000}, {"id": 3, "v": "'" * 30_000})
+            sink.put(*({"id": number, "v": "x" * 500} for number in range(4, 1000)))  # more in all than it takes
+            sink.put({"id": 1000, "v": "x" * 65_536})
+            assert [item.record.kafka_offset for item in sink.errant] == [2, 1000]
+            error = sink.errant[0].error
+            assert re.search(r"a statement of 80\d\d\d bytes, and the server takes 65534", str(error))
+            assert "max_allowed_packet of the server" in str(getattr(error, "hint", ""))
+    finally:
+        maria.run(f"SET GLOBAL max_allowed_packet = {usual}")
+    there = maria.run("SELECT id, length(v) FROM t WHERE id < 4 ORDER BY id", schema=schema)
+    assert there == [(0, 1), (1, 60_000), (3, 30_000)]
+    assert maria.run("SELECT count(*), sum(length(v)) FROM t WHERE id >= 4", schema=schema) == [(996, 498_000)]

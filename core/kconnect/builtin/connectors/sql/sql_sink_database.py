@@ -26,6 +26,8 @@ from kconnect.builtin.connectors.sql.sql_url import driver_settings
 # Else MySQL makes 127 of 1000, "abcde" of "abcdef", and 0000-00-00 of what is no day, without a word
 _STRICT: Final = "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES')"
 _ZONE: Final = "TimeZone"
+# Of MySQL's max_allowed_packet, what a statement may not have: its command and the limit itself
+_OF_PACKET: Final = 2
 # A writer that hangs in mid transaction holds the rows of its offsets. PostgreSQL ends its transaction after a minute;
 # until then the next owner's wait ends soon, and is tried again.
 _OF_EXACTLY_ONCE: Final = {"lock_timeout": "15s", "idle_in_transaction_session_timeout": "60s"}
@@ -56,6 +58,17 @@ class SinkDatabase:
         if self.dialect.name != "postgresql":
             return ""
         return begin_session(connection, self.session, prepares=prepares)
+
+    def longest_statement(self, connection: Any) -> int | None:
+        """The bytes that a statement may have, or None for any number of them.
+
+        MySQL reads no more of a longer one: it ends the connection as if it were away. Errors: the driver's.
+        """
+        if self.dialect.name != "mysql":
+            return None
+        cursor = connection.cursor()
+        cursor.execute("SELECT @@max_allowed_packet")
+        return int(cursor.fetchone()[0]) - _OF_PACKET
 
     def marks(self, count: int) -> list[str]:
         """The driver's marks for values."""
