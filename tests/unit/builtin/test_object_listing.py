@@ -41,6 +41,12 @@ def test_what_is_no_data_is_known_by_its_name(path: str, wanted: bool) -> None:
     assert is_hidden(path) is wanted
 
 
+@pytest.mark.parametrize("pattern", ["**", "*.csv", "**/*.csv"])
+def test_any_sign_may_be_in_a_name(pattern: str) -> None:
+    odd = ("a b.csv", "a%20b.csv", "a\nb.csv", "a\\b.csv", "ü.csv", "[x]*.csv")
+    assert names(*odd, pattern=pattern) == [*odd]
+
+
 def test_hidden_files_are_left_out_unless_they_are_asked_for() -> None:
     assert names("a.csv", "_SUCCESS", "empty/") == ["a.csv"]
     assert names("a.csv", "_SUCCESS", hidden=True) == ["a.csv", "_SUCCESS"]

@@ -95,6 +95,14 @@ def test_from_each_row_on_come_exactly_the_rows_behind_it(format_: str, compress
         assert plain(read(body, format_, compression=compression, row=row)) == whole[row:], f"behind row {row}"
 
 
+@pytest.mark.parametrize("format_", BODIES)
+def test_members_of_gzip_are_one_object_and_zeros_behind_them_are_padding(format_: str) -> None:
+    body = BODIES[format_]()
+    half = len(body) // 2
+    padded = gzip.compress(body[:half]) + bytes(100) + gzip.compress(body[half:]) + bytes(1000)
+    assert plain(read(padded, format_, compression="gzip")) == plain(read(body, format_))
+
+
 @pytest.mark.parametrize("json_schema", ["none", "infer"])
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_lines_go_on_at_a_byte(compression: str, json_schema: str) -> None:
@@ -396,7 +404,7 @@ def test_content_of_another_kind_is_an_error_and_a_cut_archive_too(format_: str)
         with pytest.raises(DataError):
             read(b"\x00\x01 no such thing", format_)
     else:
-        with pytest.raises(OSError, match=r"(?i)truncated|inflate|corrupt|unexpected"):
+        with pytest.raises(EOFError, match="ended before"):
             read(gzip.compress(BODIES[format_]())[:-12], format_, compression="gzip")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import re
 from typing import Any
@@ -98,6 +99,8 @@ def decompressed(file: io.BufferedIOBase, compression: str) -> Any:
     file.seek(0)
     if compression == "none":
         return _Lent(file)
+    if compression == "gzip":  # pyarrow takes what pads the end, as tapes and tar have it, for another member
+        return gzip.GzipFile(fileobj=_Lent(file), mode="rb")
     import pyarrow as pa
 
     return pa.CompressedInputStream(pa.PythonFile(_Lent(file), "r"), compression)

@@ -371,7 +371,7 @@ def chosen(found: Sequence[Found], prefix: str, pattern: str, *, hidden: bool = 
     `hidden`: also what counts as no data, as with a pattern that has such names itself: _in/*.csv.
     """
     hidden = hidden or any(part[:1] in ("_", ".") for part in pattern.split("/"))
-    matches = re.compile(glob_regex(pattern)).fullmatch
+    matches = re.compile(glob_regex(pattern), re.DOTALL).fullmatch
     below = [(one, one.path[len(prefix) :]) for one in found]
     written = tuple(sorted({folder for _, path in below if (folder := _holder(path, _JOB)) is not None}))
     delta = tuple(sorted({folder for _, path in below if (folder := _holder(path, _DELTA_LOG)) is not None}))
