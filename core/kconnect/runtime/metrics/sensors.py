@@ -184,6 +184,9 @@ _NUMBERS: Final = tuple(
     field.name for field in fields(TaskCounters) if field.name not in {*_SPREADS, "by_records_because", "plugins"}
 )
 
+# Of a task that has counted nothing yet. One for all: a reading of a worker's metrics asks some 16 times for each task
+_NOTHING: Final = TaskCounters()
+
 
 @dataclass(frozen=True, slots=True)
 class Moves:
@@ -217,7 +220,8 @@ class TaskMeter:
 
     @property
     def latest(self) -> TaskCounters:
-        return self.samples[-1][1] if self.samples else TaskCounters()
+        """The counters as they came last; not to be changed."""
+        return self.samples[-1][1] if self.samples else _NOTHING
 
     def add(self, now_s: float, counters: TaskCounters) -> None:
         self.samples.append((now_s, counters))
@@ -294,7 +298,7 @@ class TaskMeter:
     def _base(self, now_s: float, window_s: float = WINDOW_S) -> tuple[float, TaskCounters]:
         """The counters at the window's beginning: of then, or all zero when the task is younger."""
         begin_s = now_s - window_s
-        base = (self.born_s, TaskCounters())
+        base = (self.born_s, _NOTHING)
         for at_s, counters in self.samples:
             if at_s > begin_s:
                 break

@@ -13,13 +13,16 @@ config topic, so that a new leader continues where the old one ended.
 
 A failure that a restart does not help (`failures.NoHelp`) stays where it is. One that another connector's plugin caused
 is followed by a restart that costs nothing.
+
+Each failure is weighed once, and again when something that decides about it has changed: with a thousand that fail,
+an event costs what it changes.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -121,7 +124,10 @@ class AutoRestarts:
         self._failures: dict[Subject, Failure] = {}
         self._failed_ms: dict[Subject, int] = {}
         self._said: dict[Subject, str] = {}  # what each failed with last, also while it runs again
-        self._due_ms: dict[Subject, int] = {}
+        self._unweighed: dict[Subject, None] = {}  # those of _failures whose verdict may be another by now
+        self._unsaid: dict[Subject, NoticeKind] = {}  # weighed since the last notices, and what they may report
+        self._due_ms: dict[Subject, int] = {}  # of what was weighed and is not asked for
+        self._counted_until_ms: dict[Subject, int] = {}  # what counts against them does until then
         self._asked_ms: dict[Subject, int] = {}
         self._reported: dict[Subject, NoticeKind] = {}  # the last notice about a failure, until it has recovered
         self._runs_since_ms: dict[Subject, int] = {}  # those that had failed
@@ -141,15 +147,14 @@ class AutoRestarts:
         self._said[subject] = failure.said
         # Not when it was read here: all workers, and the next leader, say the same then
         self._failed_ms[subject] = now_ms if failure.at_ms is None else min(failure.at_ms, now_ms)
-        self._runs_since_ms.pop(subject, None)
-        self._asked_ms.pop(subject, None)
-        self._due_ms.pop(subject, None)
-        self._reported.pop(subject, None)
+        self._unweighed[subject] = None
+        for known in (self._runs_since_ms, self._asked_ms, self._due_ms, self._reported):
+            known.pop(subject, None)
 
     def stands(self, subject: Subject, state: RunState | None, now_ms: int, budgets: Budgets) -> None:
         """A status other than FAILED was read; None: it was deleted."""
         was_failed = self._failures.pop(subject, None) is not None
-        self._due_ms.pop(subject, None)
+        self._drop_verdict(subject)
         if was_failed and subject not in self._asked_ms and not self._was_restarted_lately(subject, now_ms, budgets):
             self._forgiven_ms[subject] = now_ms
         if state is None:
@@ -159,12 +164,11 @@ class AutoRestarts:
             self._runs_since_ms.setdefault(subject, now_ms)
 
     def forget(self, subject: Subject) -> None:
-        for known in (self._failures, self._failed_ms, self._due_ms, self._asked_ms, self._reported):
+        self._drop_verdict(subject)
+        for known in (self._failures, self._failed_ms, self._asked_ms, self._reported, self._said):
             known.pop(subject, None)
-        self._runs_since_ms.pop(subject, None)
-        self._forgiven_ms.pop(subject, None)
-        self._own_ms.pop(subject, None)
-        self._said.pop(subject, None)
+        for times in (self._runs_since_ms, self._forgiven_ms, self._own_ms):
+            times.pop(subject, None)
 
     def only(self, subjects: Iterable[Subject]) -> None:
         """All statuses were read, and these alone are FAILED."""
@@ -176,6 +180,11 @@ class AutoRestarts:
         for subject in [each for each in self._asked_ms if name_of(each) == connector and each in self._failures]:
             del self._asked_ms[subject]
             self._failed_ms[subject] = now_ms
+            self._unweighed[subject] = None
+
+    def weigh_again(self, has_changed: Callable[[str], bool] = lambda name: True) -> None:
+        """What `Budgets` say of these connectors, by default all, may have changed."""
+        self._unweighed.update((subject, None) for subject in self._failures if has_changed(name_of(subject)))
 
     def lead(self, since_ms: int) -> None:
         """Decide from now on: if this worker did not before, older failures were reported by another."""
@@ -194,34 +203,27 @@ class AutoRestarts:
 
     def notices(self, now_ms: int, budgets: Budgets) -> list[Notice]:
         """News not reported yet; each is reported once."""
-        self._expire(now_ms)
+        self._weigh(now_ms, budgets)
         found = []
-        for subject, failure in self._failures.items():
-            reported = self._reported.get(subject)
-            # First, as each event comes by here: of a thousand that fail most have nothing new to say
-            if reported is NoticeKind.GIVEN_UP or (reported is not None and failure.no_help is not None):
-                continue
-            if subject in self._asked_ms or not budgets.may_run(subject):
-                continue
-            verdict = self.verdict(subject, now_ms, budgets)
-            kind = NoticeKind.GIVEN_UP if verdict.is_given_up else NoticeKind.FAILED
-            if reported is kind:
-                continue
-            self._reported[subject] = kind
-            found.append(self._notice(kind, subject, failure, verdict, now_ms, budgets))
+        unsaid, self._unsaid = self._unsaid, {}
+        for subject, kind in unsaid.items():
+            if self._reported.get(subject) not in (kind, NoticeKind.GIVEN_UP):
+                self._reported[subject] = kind
+                found.append(self._notice(kind, subject, now_ms, budgets))
         for subject, since_ms in list(self._runs_since_ms.items()):
             if since_ms + budgets.settings(name_of(subject)).backoff_ms <= now_ms:
                 del self._runs_since_ms[subject]
                 del self._failed_ms[subject]
-                count = self._count(subject, now_ms, budgets)
+                counted = self._counted(subject, now_ms, budgets)
+                count = 0 if counted is None else counted.count
                 found.append(Notice(NoticeKind.RECOVERED, subject, "", restarts=count))
         return found
 
     def restart(self, now_ms: int, budgets: Budgets) -> RestartParts | None:
         """The restart that is due; one connector at a time. The caller carries it out, or reports it `refused`."""
-        self._expire(now_ms)
+        self._weigh(now_ms, budgets)
         room = AT_ONCE - len(self._asked_ms)
-        due = [subject for subject in self._waiting(budgets, now_ms) if self._due_ms[subject] <= now_ms]
+        due = [subject for subject, due_ms in self._due_ms.items() if due_ms <= now_ms]
         if not due or room <= 0:
             return None
         busy = Counter(name_of(subject) for subject in self._asked_ms)  # many of one connector let others pass
@@ -234,7 +236,7 @@ class AutoRestarts:
             count = (known.count if known else 0) + (not failure.is_of_others(name))
             counts[part] = PartRestarts(part, count, now_ms, failure.record)
             self._asked_ms[subject] = self._own_ms[subject] = now_ms
-            del self._due_ms[subject]
+            self._drop_verdict(subject)
         self.restarted += len(chosen)
         parts = tuple(sorted(part_of(subject) for subject in chosen))
         return RestartParts(name, parts, tuple(counts[part] for part in sorted(counts)))
@@ -247,15 +249,14 @@ class AutoRestarts:
             for subject, since_ms in self._runs_since_ms.items()
         ]
         if may_restart and len(self._asked_ms) < AT_ONCE:
-            times += [self._due_ms[subject] for subject in self._waiting(budgets, now_ms)]
+            self._weigh(now_ms, budgets)
+            times += self._due_ms.values()
         return min(times, default=None)
 
     def verdict(self, subject: Subject, now_ms: int, budgets: Budgets) -> Verdict:
         """What becomes of a part that is FAILED now."""
         name, failure = name_of(subject), self._failures[subject]
-        known = next((each for each in budgets.restarts(name) if each.part == part_of(subject)), None)
-        if known is not None and not self._counts(name, known, now_ms, budgets):
-            known = None
+        known = self._counted(subject, now_ms, budgets)
         budget = Budget(budgets.settings(name), budgets.most(name), budgets.why_none(name))
         return verdict_on(subject, failure, known, self._failed_ms[subject], budget)
 
@@ -273,22 +274,26 @@ class AutoRestarts:
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def _waiting(self, budgets: Budgets, now_ms: int) -> list[Subject]:
-        """What will be restarted, with its time in `_due_ms`."""
-        found = []
-        for subject, failure in self._failures.items():
-            if subject in self._asked_ms:
+    def _weigh(self, now_ms: int, budgets: Budgets) -> None:
+        """Bring `_due_ms` and `_unsaid` up to date."""
+        self._expire(now_ms)
+        self._unweighed.update((each, None) for each, until_ms in self._counted_until_ms.items() if until_ms <= now_ms)
+        unweighed, self._unweighed = self._unweighed, {}
+        for subject in unweighed:
+            self._drop_verdict(subject)
+            failure = self._failures.get(subject)
+            if failure is None or subject in self._asked_ms or not budgets.may_run(subject):
                 continue
-            if failure.no_help is not None or not budgets.may_run(subject) or not budgets.is_here(failure.worker_id):
-                self._due_ms.pop(subject, None)
-                continue
-            due_ms = self.verdict(subject, now_ms, budgets).due_ms
-            if due_ms is None:
-                self._due_ms.pop(subject, None)
-                continue
-            self._due_ms[subject] = due_ms
-            found.append(subject)
-        return found
+            if (known := self._counted(subject, now_ms, budgets)) is not None:
+                self._counted_until_ms[subject] = known.last_ms + budgets.settings(name_of(subject)).window_ms
+            verdict = self.verdict(subject, now_ms, budgets)
+            self._unsaid[subject] = NoticeKind.GIVEN_UP if verdict.is_given_up else NoticeKind.FAILED
+            if verdict.due_ms is not None and failure.no_help is None and budgets.is_here(failure.worker_id):
+                self._due_ms[subject] = verdict.due_ms
+
+    def _drop_verdict(self, subject: Subject) -> None:
+        for known in (self._unweighed, self._unsaid, self._due_ms, self._counted_until_ms):
+            known.pop(subject, None)
 
     def _expire(self, now_ms: int) -> None:
         """Restarts that nobody carried out, such as a worker that left meanwhile: decided again."""
@@ -296,19 +301,18 @@ class AutoRestarts:
             del self._asked_ms[subject]
             if subject in self._failures:
                 self._failed_ms[subject] = now_ms
+                self._unweighed[subject] = None
 
     def _counts(self, name: str, each: PartRestarts, now_ms: int, budgets: Budgets) -> bool:
         subject: Subject = name if each.part == CONNECTOR_ITSELF else TaskId(name, each.part)
         is_forgiven = each.last_ms <= self._forgiven_ms.get(subject, -1)
         return not is_forgiven and now_ms < min(each.last_ms, now_ms) + budgets.settings(name).window_ms
 
-    def _count(self, subject: Subject, now_ms: int, budgets: Budgets) -> int:
-        name = name_of(subject)
-        return sum(
-            each.count
-            for each in budgets.restarts(name)
-            if each.part == part_of(subject) and self._counts(name, each, now_ms, budgets)
-        )
+    def _counted(self, subject: Subject, now_ms: int, budgets: Budgets) -> PartRestarts | None:
+        """What counts against its budget."""
+        name, part = name_of(subject), part_of(subject)
+        known = next((each for each in budgets.restarts(name) if each.part == part), None)
+        return known if known is not None and self._counts(name, known, now_ms, budgets) else None
 
     def _was_restarted_lately(self, subject: Subject, now_ms: int, budgets: Budgets) -> bool:
         """By a leader before this one: its restart is not somebody's own."""
@@ -319,9 +323,8 @@ class AutoRestarts:
             for each in budgets.restarts(name_of(subject))
         )
 
-    def _notice(
-        self, kind: NoticeKind, subject: Subject, failure: Failure, verdict: Verdict, now_ms: int, budgets: Budgets
-    ) -> Notice:
+    def _notice(self, kind: NoticeKind, subject: Subject, now_ms: int, budgets: Budgets) -> Notice:
+        failure, verdict = self._failures[subject], self.verdict(subject, now_ms, budgets)
         due_ms = verdict.due_ms
         return Notice(
             kind,

@@ -23,6 +23,7 @@ from kconnect.runtime.herder.decisions.failures import NoHelp
 from kconnect.runtime.herder.decisions.instructions import Announce, Instruction, RestartByPlan, RestartHere, Write
 from kconnect.runtime.herder.decisions.writes import ForAutoRestart, PutRestart
 from kconnect.runtime.storage.config_topic import AutomaticRestart, PartRestarts, RestartRequested
+from kconnect.runtime.storage.snapshot import ClusterSnapshot
 from kconnect.runtime.storage.status_topic import Subject
 
 
@@ -78,6 +79,7 @@ class AutoRestartRules:
         self._facts = facts
         self._budgets = ClusterBudgets(facts, defaults)
         self._restarts = restarts
+        self._weighed_by: tuple[ClusterSnapshot, Sequence[str], NoHelp | None] | None = None
 
     def read(self, event: StatusesRead) -> list[Instruction]:
         """Statuses were read, in their order."""
@@ -100,8 +102,10 @@ class AutoRestartRules:
         facts = self._facts
         if not facts.is_leader:
             self._restarts.follow()
+            self._weighed_by = None
             return []
         self._restarts.lead(facts.now_ms - facts.times.session_timeout_ms)
+        self._note_changes()
         instructions: list[Instruction] = [
             Announce(notice) for notice in self._restarts.notices(facts.now_ms, self._budgets)
         ]
@@ -110,11 +114,31 @@ class AutoRestartRules:
             instructions.append(Write(ForAutoRestart(found.connector), PutRestart(_request(found))))
         return instructions
 
+    def _note_changes(self) -> None:
+        """Have weighed again what other facts than before decide about."""
+        facts, known = self._facts, self._weighed_by
+        now = self._weighed_by = (facts.snapshot, facts.workers, facts.javas_place)
+        if known is None or known[1:] != now[1:]:
+            self._restarts.weigh_again()
+        elif known[0] is not now[0]:
+            self._restarts.weigh_again(lambda name: _decisive(known[0], name) != _decisive(now[0], name))
+
     def next_due_ms(self) -> int | None:
         facts = self._facts
         if not facts.is_leader:
             return None
         return self._restarts.next_due_ms(facts.now_ms, self._budgets, may_restart=facts.may_write)
+
+
+def _decisive(snapshot: ClusterSnapshot, connector: str) -> tuple[object, ...]:
+    """What `ClusterBudgets` read of a connector."""
+    return (
+        snapshot.raw_config(connector),
+        snapshot.target_state(connector),
+        snapshot.task_count(connector),
+        connector in snapshot.inconsistent,
+        snapshot.automatic_restarts.get(connector),
+    )
 
 
 class ClusterBudgets:

@@ -6,6 +6,7 @@ the history and webhooks, and the samples of the history, every ten seconds.
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -59,6 +60,7 @@ def worker_readings(
     `conditions`: as of `WorkerView`.
     """
     known = list(plugins.describe(asks_java=False))
+    find = functools.cache(lambda role, name: _used(role, name, known))  # thousands of connectors name the same few
     statuses: list[ConnectorStatus] = []
     guests: list[ConnectorStatus] = []
     used: dict[str, Sequence[PluginUse]] = {}
@@ -71,7 +73,7 @@ def worker_readings(
         else:
             own = tuple(task for task in found.tasks if TaskId(entry.name, task.id) in running)
             guests.append(replace(found, tasks=own))
-        used[entry.name] = plugins_in_use(entry, found, known, worker_config)
+        used[entry.name] = plugins_in_use(entry, found, find, worker_config)
     view = WorkerView(
         now_s=time.monotonic(),
         statuses=statuses,
@@ -99,36 +101,39 @@ def _shared_slots(slots: Iterable[SlotInfo]) -> SlotCount | None:
 
 
 def plugins_in_use(
-    entry: ConnectorEntry, status: ConnectorStatus, known: Sequence[PluginLike], worker_config: Mapping[str, str]
+    entry: ConnectorEntry,
+    status: ConnectorStatus,
+    find: Callable[[str, str], PluginUse],
+    worker_config: Mapping[str, str],
 ) -> list[PluginUse]:
     """Connector, task, converters, transformations and predicates of a connector, by their full class names."""
     config = entry.config
-    connector = _used("connector", config.get("connector.class", ""), known)
+    connector = find("connector", config.get("connector.class", ""))
     uses = [PluginUse("connector", connector.class_name, status.connector.version or connector.version)]
     if entry.task_configs:
         version = status.tasks[0].version if status.tasks else None
         uses.append(PluginUse("task", entry.task_configs[0].get("task.class", ""), version))
     for key in _CONVERTERS:
         name = config.get(key) or worker_config.get(key) or _DEFAULT_HEADER_CONVERTER
-        uses.append(_used(key.replace(".", "-"), name, known))
+        uses.append(find(key.replace(".", "-"), name))
     for keys, role in (("transforms", "transform"), ("predicates", "predicate")):
         for alias in [alias.strip() for alias in config.get(keys, "").split(",") if alias.strip()]:
-            uses.append(_used(role, config.get(f"{keys}.{alias}.type", ""), known, alias))
+            uses.append(replace(find(role, config.get(f"{keys}.{alias}.type", "")), alias=alias))
     return uses
 
 
-def _used(role: str, name: str, known: Sequence[PluginLike], alias: str = "") -> PluginUse:
+def _used(role: str, name: str, known: Sequence[PluginLike]) -> PluginUse:
     """A plugin by its name in a config: its class, or the end of its name, as plugin aliases work."""
     for plugin in known:
         if plugin.class_name == name:
-            return PluginUse(role, plugin.class_name, plugin.version, alias)
+            return PluginUse(role, plugin.class_name, plugin.version)
     for plugin in known:
         simple = plugin.class_name.replace("$", ".")
         kind = "HeaderConverter" if role == "header-converter" else "Converter" if "converter" in role else ""
         suffixes = {name, f"{name}Connector" if role == "connector" else f"{name}{kind}"}
         if any(simple.endswith((f".{suffix}", f".{suffix}.Value")) for suffix in suffixes):
-            return PluginUse(role, plugin.class_name, plugin.version, alias)
-    return PluginUse(role, name, None, alias)
+            return PluginUse(role, plugin.class_name, plugin.version)
+    return PluginUse(role, name, None)
 
 
 # How soon a sink that has come is looked at

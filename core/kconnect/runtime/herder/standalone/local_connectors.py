@@ -272,6 +272,7 @@ class AutoRestarter:
                 self._restarts.fails(subject, failure_of(self.worker_id, trace), now_ms)
             else:
                 self._restarts.stands(subject, state, now_ms, budgets)
+        self._restarts.weigh_again()
         for notice in self._restarts.notices(now_ms, budgets):
             log.log(level_of(notice), "%s", notice_text(notice))
             self._announce(notice)
