@@ -57,6 +57,12 @@ def as_objects(body: Json) -> list[dict[str, Any]]:
     return [as_object(item) for item in as_list(body)]
 
 
+def as_workers(body: Json) -> list[dict[str, Any]]:
+    """The one that was asked, and others."""
+    own, *others = [having("worker")(item) for item in as_list(body)]
+    return [own, *others]
+
+
 def as_names(body: Json) -> list[str]:
     return [str(name) for name in as_list(body)]
 

@@ -22,6 +22,7 @@ from kconnect.client.answers import (
     as_statuses,
     as_task_infos,
     as_task_state,
+    as_workers,
     having,
     samples_of,
 )
@@ -375,7 +376,7 @@ class ConnectClient:
 
     def workers(self) -> list[dict[str, Any]]:
         """The workers of the cluster: worker, answers, is_leader, slots, rebalances; NotFoundError from Java's."""
-        return self._exchange.read("GET", "/admin/workers", as_objects)
+        return self._exchange.read("GET", "/admin/workers", as_workers)
 
     def history(self, connector: str | None = None, *, slots: bool = False, cluster: bool = False) -> dict[str, Any]:
         """What a worker's tasks did over the last hour; NotFoundError from a worker without it, such as Java's.

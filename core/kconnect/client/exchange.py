@@ -158,7 +158,7 @@ def refusal(url: str, user: str | None, request: str, response: Response) -> Con
     if status >= 500 and OUTAGE_HEADER in response.headers:
         return UnreachableError(message, hint=AWAY_HINT)
     if status == 404 and message == NO_ROUTE:
-        return NoRouteError(message)
+        return NoRouteError(f"{url} serves nothing at {request}: {NO_ROUTE}", hint=_NO_ROUTE_HINT)
     return _KIND_OF.get(status, ConnectError)(message)
 
 
@@ -168,6 +168,15 @@ def _foreign(url: str, request: str, response: Response) -> ConnectError:
         return UnreachableError(
             f"{url} answered {request} with {response.status}, as a proxy does whose worker does not answer",
             hint="Look whether the worker runs, and ask it without the proxy: --url.",
+        )
+    if response.status == 429:
+        wait_s = _retry_after_s(response)
+        return RetriableError(f"{url} refused {request} (429): try again in {wait_s:g} s", retry_after_s=wait_s)
+    if response.status < 400 and (target := response.headers.get("location")):
+        shown = target.partition("?")[0].partition("#")[0]  # what follows may be a token
+        return ConnectError(
+            f"{url} answered {request} with {response.status}, a redirect to {shown}, which is not followed",
+            hint="Give the URL of the worker itself: --url.",
         )
     return ConnectError(
         f"{url} answered {request} with {response.status} and something that Kafka Connect does not say",
@@ -188,6 +197,7 @@ def _retry_after_s(response: Response) -> float | None:
 _GATEWAY: Final = (502, 503, 504)
 NO_ROUTE: Final = "HTTP 404 Not Found"
 """What Jersey says of a path that nothing serves, and our workers too."""
+_NO_ROUTE_HINT: Final = "Java's workers and older ones lack some paths. Has the URL of the worker one too many?"
 _KIND_OF: dict[int, type[ConnectError]] = {
     400: BadRequestError,
     403: ForbiddenError,

@@ -14,6 +14,7 @@ from kconnect.errors import (
     ConfigError,
     ConflictError,
     ConnectError,
+    NoRouteError,
     NotFoundError,
     RetriableError,
     TimedOutError,
@@ -193,11 +194,33 @@ def test_a_page_that_is_not_connects_confirms_nothing():
             change("c")
 
 
-@pytest.mark.parametrize("ask", ["server_info", "cluster", "doctor", "logs"])
-def test_json_of_another_service_is_not_taken_for_an_answer(ask):
-    client, _ = client_of(ok({"hello": "world"}))
+@pytest.mark.parametrize("ask", ["server_info", "cluster", "doctor", "logs", "workers"])
+@pytest.mark.parametrize("answer", [{"hello": "world"}, [], [{"hello": "world"}]])
+def test_json_of_another_service_is_not_taken_for_an_answer(ask, answer):
+    client, _ = client_of(ok(answer))
     with pytest.raises(ConnectError, match="something that Kafka Connect does not say"):
         getattr(client, ask)()
+
+
+def test_a_login_page_in_front_of_a_worker_is_named_without_its_token():
+    answer = Response(302, b"", {"location": "https://login.example/in?token=s3cret#s3cret"})
+    client, _ = client_of(answer)
+    with pytest.raises(ConnectError, match=r"a redirect to https://login\.example/in, which is not followed") as caught:
+        client.connectors()
+    assert "s3cret" not in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_proxy_that_is_asked_too_often_says_when_to_ask_again():
+    client, _ = client_of(Response(429, b"slow down", {"retry-after": "120"}))
+    with pytest.raises(RetriableError, match=r"refused GET /connectors \(429\): try again in 120 s"):
+        client.connectors()
+
+
+def test_a_path_behind_the_url_of_a_worker_is_shown_with_what_was_asked():
+    client, _ = client_of(error(404, "HTTP 404 Not Found"))
+    with pytest.raises(NoRouteError, match="serves nothing at GET /connectors: HTTP 404 Not Found") as caught:
+        client.connectors()
+    assert "the URL" in (caught.value.hint or "")
 
 
 def test_a_proxy_whose_worker_is_gone_is_reported_as_one():
