@@ -35,7 +35,7 @@ from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kit.memory_consumer import MemoryConsumer, MemoryPartitions
 from kit.pipeline_host import MemoryOffsets
 
-__all__ = ["PLACES", "TIMES", "Buffered", "BufferedColumns", "SinkBench", "SinkRun"]
+__all__ = ["PLACES", "TIMES", "Buffered", "BufferedColumns", "SinkBench", "SinkRun", "Steps", "idle"]
 
 PLACES = [TopicPartition("numbers", 0), TopicPartition("numbers", 1), TopicPartition("letters", 0)]
 STRANGER = TopicPartition("strangers", 0)
@@ -251,6 +251,23 @@ class SinkRun:
         assert not self.letters.waiting, "a commit past dead letters that are not written"
         for place, offset in offsets.items():
             assert not self.bench.missing(place, offset), f"{place} is committed over what was not flushed"
+
+
+class Steps:
+    """Does these things, one in each fetch, then stops; the first one is given all partitions."""
+
+    def __init__(self, *steps: Callable[[SinkRun], object]) -> None:
+        self._steps = [lambda run: run.consumer.assign(*PLACES), *steps]
+
+    def __call__(self, run: SinkRun) -> None:
+        if self._steps:
+            self._steps.pop(0)(run)
+        else:
+            run.control.stop()
+
+
+def idle(run: SinkRun) -> None:
+    """A fetch with nothing else."""
 
 
 class _Letters:

@@ -15,6 +15,7 @@ from kconnect.api import ConnectError, RetriableError, SinkRecord, TopicPartitio
 from kconnect.builtin.connectors.sql.sql_offsets import ranges_of
 from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector
 from kconnect.testing import ManualClock, MemoryLog, SinkHarness
+from kit.sqlite_files import change, rows_of
 
 PLACE = TopicPartition("t", 0)
 
@@ -29,18 +30,8 @@ def sink_of(file: Path, log: MemoryLog | None = None, **more: str) -> SinkHarnes
     return SinkHarness("SqlSink", settings(file, **more), log=log, clock=ManualClock())
 
 
-def rows(file: Path, query: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(file)) as connection:
-        return connection.execute(query).fetchall()
-
-
-def change(file: Path, statement: str) -> None:
-    with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute(statement)
-
-
 def ids(file: Path) -> list[int]:
-    return [row[0] for row in rows(file, "SELECT id FROM t ORDER BY id")]
+    return [row[0] for row in rows_of(file, "SELECT id FROM t ORDER BY id")]
 
 
 @pytest.fixture
@@ -57,7 +48,7 @@ def test_what_was_written_and_not_committed_to_kafka_does_not_come_again(file: P
         sink.put({"id": 2})
         assert sink.commit() == {PLACE: 3}
     assert ids(file) == [0, 1, 2]
-    assert rows(file, "SELECT * FROM kconnect_offsets") == [("copy", "t", 0, 3)]
+    assert rows_of(file, "SELECT * FROM kconnect_offsets") == [("copy", "t", 0, 3)]
 
 
 def test_the_group_follows_the_table_at_once(file: Path) -> None:
@@ -136,7 +127,7 @@ def test_a_commit_whose_answer_was_lost_is_not_made_twice(file: Path) -> None:
         assert sink.deliver() == 1
         sink.put({"id": 2})
     assert ids(file) == [0, 1, 2]
-    assert rows(file, "SELECT next_offset FROM kconnect_offsets") == [(3,)]
+    assert rows_of(file, "SELECT next_offset FROM kconnect_offsets") == [(3,)]
 
 
 def test_refused_records_are_reported_before_their_offsets_are_committed(file: Path) -> None:
@@ -144,9 +135,9 @@ def test_refused_records_are_reported_before_their_offsets_are_committed(file: P
     with sink_of(file, errors_tolerance="all") as sink:
         sink.put({"id": 0, "n": 1}, {"id": 1, "n": 0}, "no columns", {"id": 3, "n": 1})
         assert sorted(item.record.kafka_offset for item in sink.errant) == [1, 2]
-        assert rows(file, "SELECT next_offset FROM kconnect_offsets") == [(4,)]
+        assert rows_of(file, "SELECT next_offset FROM kconnect_offsets") == [(4,)]
         sink.put("no columns either")
-        assert rows(file, "SELECT next_offset FROM kconnect_offsets") == [(5,)], "a put without rows moves on, too"
+        assert rows_of(file, "SELECT next_offset FROM kconnect_offsets") == [(5,)], "a put without rows moves on, too"
     assert ids(file) == [0, 3]
 
 
@@ -156,12 +147,12 @@ def test_offsets_that_are_altered_or_reset_are_gone_on_from(file: Path) -> None:
         sink.put(*({"id": number} for number in range(5)))
     connector = SqlSinkConnector()
     assert connector.alter_offsets(settings(file), {PLACE: 3, TopicPartition("t", 7): 1})
-    assert rows(file, "SELECT kafka_partition, next_offset FROM kconnect_offsets") == [(0, 3)]
+    assert rows_of(file, "SELECT kafka_partition, next_offset FROM kconnect_offsets") == [(0, 3)]
     with sink_of(file, log) as sink:
         assert sink.deliver() == 2
     assert ids(file) == [0, 1, 2, 3, 3, 4, 4]
     connector.alter_offsets(settings(file), {PLACE: None})
-    assert rows(file, "SELECT * FROM kconnect_offsets") == []
+    assert rows_of(file, "SELECT * FROM kconnect_offsets") == []
     change(file, "DELETE FROM t")
     with sink_of(file, log) as sink:
         assert sink.deliver() == 5
@@ -209,8 +200,8 @@ def test_every_mode_is_exact_and_the_tables_name_is_that_of_the_setting(file: Pa
         sink.crash()
         sink.start()
         sink.deliver()
-    assert rows(file, 'SELECT next_offset FROM "own %s offsets"') == [(1,)]
-    assert (2 if mode == "insert" else 1, 5) in rows(file, "SELECT * FROM t")
+    assert rows_of(file, 'SELECT next_offset FROM "own %s offsets"') == [(1,)]
+    assert (2 if mode == "insert" else 1, 5) in rows_of(file, "SELECT * FROM t")
 
 
 def test_two_connectors_share_the_table_of_offsets(file: Path) -> None:
@@ -218,7 +209,7 @@ def test_two_connectors_share_the_table_of_offsets(file: Path) -> None:
         with sink_of(file, name=name) as sink:
             sink.put({"id": 0})
     assert ids(file) == [0, 0]
-    assert rows(file, "SELECT connector, next_offset FROM kconnect_offsets ORDER BY 1") == [("one", 1), ("two", 1)]
+    assert rows_of(file, "SELECT connector, next_offset FROM kconnect_offsets ORDER BY 1") == [("one", 1), ("two", 1)]
 
 
 def test_the_offsets_of_records_are_found_however_partitions_alternate() -> None:

@@ -14,13 +14,13 @@ import pytest
 
 from kconnect.api import DataError, RetriableError, SchemaBuilder, SinkRecord, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
-from kconnect.builtin.connectors.sql.sql_config import CONFIG
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, dialect_of, placeholders, values_of_marks
 from kconnect.builtin.connectors.sql.sql_rows import RowMaker
-from kconnect.builtin.connectors.sql.sql_source_config import settings_of
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.testing import ManualClock, SinkHarness
+from kit.sqlite_files import rows_of
 
+ORDERS = "SELECT * FROM orders ORDER BY 1"
 UPSERT = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id", "auto_create": "true"}
 
 
@@ -29,14 +29,6 @@ def sink_into(file: Path, **more: Any) -> SinkHarness:
     settings = {key.replace("_", "."): value for key, value in more.items()}
     config = {"topics": "orders", "connection.driver": "sqlite3", "connection.url": str(file), **settings}
     return SinkHarness("SqlSink", config, **own)
-
-
-def rows(file: Path, query: str = "SELECT * FROM orders ORDER BY 1") -> list[tuple[Any, ...]]:
-    connection = sqlite3.connect(file)
-    try:
-        return connection.execute(query).fetchall()
-    finally:
-        connection.close()
 
 
 @pytest.fixture
@@ -50,8 +42,8 @@ def test_maps_become_rows_of_a_table_that_is_made_for_them(file: Path) -> None:
             {"id": 1, "name": "pen", "price": 1.5, "tags": ["a", "ä"]},
             {"id": 2, "name": None, "price": 2.0, "tags": []},
         )
-    assert rows(file) == [(1, "pen", 1.5, '["a","ä"]'), (2, None, 2.0, "[]")]
-    assert [row[2] for row in rows(file, "PRAGMA table_info(orders)")] == ["INTEGER", "TEXT", "REAL", "TEXT"]
+    assert rows_of(file, ORDERS) == [(1, "pen", 1.5, '["a","ä"]'), (2, None, 2.0, "[]")]
+    assert [row[2] for row in rows_of(file, "PRAGMA table_info(orders)")] == ["INTEGER", "TEXT", "REAL", "TEXT"]
 
 
 _SOME_MISSING: list[dict[str, Any]] = [
@@ -75,7 +67,7 @@ def test_a_value_without_schema_makes_the_same_row_by_its_short_way() -> None:
 def test_members_that_are_missing_are_null_and_rows_stay_in_their_order(file: Path) -> None:
     with sink_into(file, auto_create="true", auto_evolve="true") as sink:
         sink.put(*_SOME_MISSING)
-    assert rows(file, "SELECT id, a, b, c, d FROM orders ORDER BY rowid") == [
+    assert rows_of(file, "SELECT id, a, b, c, d FROM orders ORDER BY rowid") == [
         (1, "x", None, None, None),
         (2, None, 2.5, None, 9),
         (3, None, 1.5, None, None),
@@ -92,7 +84,7 @@ def test_names_that_differ_in_case_alone_are_one_column_and_no_value_is_lost(fil
             "The record at orders-0, offset 4 cannot be written to table orders: DataError: Name and name differ in "
             "case alone, and are one column of table orders"
         ]
-    assert rows(file, "SELECT id, name FROM orders ORDER BY 1") == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (6, "g")]
+    assert rows_of(file, "SELECT id, name FROM orders ORDER BY 1") == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (6, "g")]
 
 
 def test_topics_that_are_one_table_to_sqlite_are_not_mixed(file: Path) -> None:
@@ -107,10 +99,10 @@ def test_topics_that_are_one_table_to_sqlite_are_not_mixed(file: Path) -> None:
             assert "table.name.format or RegexRouter" in str(sink.errant[0].error.hint)
             with pytest.raises(ConnectError, match=said):  # no row of the topic has a place
                 sink.put(*[{"topic": "orders"}] * 600, topic="orders")
-    assert rows(file) == [("Orders",), ("Orders",)]
+    assert rows_of(file, ORDERS) == [("Orders",), ("Orders",)]
     with sink_into(file) as sink:  # a table of one's own may be written otherwise
         sink.put({"topic": "x"})
-    assert len(rows(file)) == 3
+    assert len(rows_of(file, ORDERS)) == 3
 
 
 def test_what_the_table_fills_by_itself_is_left_to_it_where_a_record_does_not_have_it(file: Path) -> None:
@@ -120,7 +112,7 @@ def test_what_the_table_fills_by_itself_is_left_to_it_where_a_record_does_not_ha
     connection.close()
     with sink_into(file) as sink:
         sink.put(*_SOME_MISSING, {"a": None, "b": 0.5})
-    assert rows(file) == [
+    assert rows_of(file, ORDERS) == [
         (1, "x", None, None, 7),
         (2, "none", 2.5, None, 9),
         (3, "none", 1.5, None, 7),
@@ -134,9 +126,9 @@ def test_what_the_table_fills_by_itself_is_left_to_it_where_a_record_does_not_ha
 def test_a_member_that_was_null_so_far_gets_the_column_of_its_first_value(file: Path, more: dict[str, str]) -> None:
     with sink_into(file, **{"auto_create": "true", **more}, auto_evolve="true") as sink:
         sink.put({"id": 1, "n": None}, {"id": 2, "n": None})
-        assert rows(file) == [(1,), (2,)]
+        assert rows_of(file, ORDERS) == [(1,), (2,)]
         sink.put({"id": 3, "n": None, "m": 1.5}, {"id": 4, "n": 7})
-    assert rows(file, "SELECT id, n, m FROM orders ORDER BY id") == [
+    assert rows_of(file, "SELECT id, n, m FROM orders ORDER BY id") == [
         (1, None, None),
         (2, None, None),
         (3, None, 1.5),
@@ -148,14 +140,14 @@ def test_an_upsert_leaves_what_a_record_does_not_have_as_it_is(file: Path) -> No
     with sink_into(file, **UPSERT, auto_evolve="true") as sink:
         sink.put({"id": 1, "a": "x", "b": 1})
         sink.put({"id": 1, "b": 2}, {"id": 2, "a": "y"}, {"id": 1, "c": 3})
-    assert rows(file, "SELECT id, a, b, c FROM orders ORDER BY id") == [(1, "x", 2, 3), (2, "y", None, None)]
+    assert rows_of(file, "SELECT id, a, b, c FROM orders ORDER BY id") == [(1, "x", 2, 3), (2, "y", None, None)]
 
 
 def test_members_of_their_own_in_each_record_do_not_make_rows_of_all(file: Path) -> None:
     """Free-form maps: each row is written with its own columns."""
     with sink_into(file, auto_create="true", auto_evolve="true") as sink:
         sink.put(*({"id": number, f"k{number}": number} for number in range(20)))
-    assert rows(file, "SELECT id, k3, k19 FROM orders WHERE id IN (3, 19) ORDER BY id") == [
+    assert rows_of(file, "SELECT id, k3, k19 FROM orders WHERE id IN (3, 19) ORDER BY id") == [
         (3, 3, None),
         (19, None, 19),
     ]
@@ -167,7 +159,7 @@ def test_upserts_change_the_row_that_is_there_and_redelivery_leaves_each_once(fi
     sink.crash()
     with sink:
         assert sink.deliver() == 3
-    assert rows(file) == [(1, "c"), (2, "b")]
+    assert rows_of(file, ORDERS) == [(1, "c"), (2, "b")]
 
 
 def test_plain_inserts_come_twice_after_a_crash_unless_the_place_in_kafka_is_the_key(file: Path) -> None:
@@ -176,7 +168,7 @@ def test_plain_inserts_come_twice_after_a_crash_unless_the_place_in_kafka_is_the
     sink.crash()
     with sink:
         sink.deliver()
-    assert rows(file) == [(1,), (1,)]
+    assert rows_of(file, ORDERS) == [(1,), (1,)]
     by_place = {
         "insert_mode": "upsert",
         "pk_mode": "kafka",
@@ -188,7 +180,7 @@ def test_plain_inserts_come_twice_after_a_crash_unless_the_place_in_kafka_is_the
     sink.crash()
     with sink:
         sink.deliver()
-    assert rows(file, "SELECT * FROM copy_orders") == [("orders", 0, 0, 1), ("orders", 0, 1, 1)]
+    assert rows_of(file, "SELECT * FROM copy_orders") == [("orders", 0, 0, 1), ("orders", 0, 1, 1)]
 
 
 def test_structs_with_logical_types_find_their_columns(file: Path) -> None:
@@ -205,7 +197,7 @@ def test_structs_with_logical_types_find_their_columns(file: Path) -> None:
     value = Struct(schema, {"price": decimal.Decimal("9.50"), "day": at.date(), "at": at, "raw": b"\x00\xff"})
     with sink_into(file, insert_mode="upsert", pk_mode="record_key", auto_create="true") as sink:
         sink.put(value, key=Struct(key_schema, {"id": 5}), schema=schema, key_schema=key_schema)
-    assert rows(file) == [(5, "9.50", "2026-01-02", "2026-01-02 03:04:05.678+00:00", b"\x00\xff")]
+    assert rows_of(file, ORDERS) == [(5, "9.50", "2026-01-02", "2026-01-02 03:04:05.678+00:00", b"\x00\xff")]
 
 
 def test_tombstones_delete_and_only_wanted_fields_are_written(file: Path) -> None:
@@ -215,15 +207,15 @@ def test_tombstones_delete_and_only_wanted_fields_are_written(file: Path) -> Non
         sink.put({"name": "b", "secret": "x"}, key=2)
         sink.put(None, key=1)
         sink.put(None, key=77)
-    assert rows(file) == [(2, "b")]
+    assert rows_of(file, ORDERS) == [(2, "b")]
 
 
 def test_names_that_try_to_be_sql_stay_names(file: Path) -> None:
     nasty = 'x"); DROP TABLE orders; --'
     with sink_into(file, auto_create="true") as sink:
         sink.put({nasty: 1, "per%cent": 2})
-    assert rows(file) == [(1, 2)]
-    assert [row[1] for row in rows(file, "PRAGMA table_info(orders)")] == [nasty, "per%cent"]
+    assert rows_of(file, ORDERS) == [(1, 2)]
+    assert [row[1] for row in rows_of(file, "PRAGMA table_info(orders)")] == [nasty, "per%cent"]
 
 
 def test_one_bad_record_is_reported_and_its_neighbours_are_written(file: Path) -> None:
@@ -235,7 +227,7 @@ def test_one_bad_record_is_reported_and_its_neighbours_are_written(file: Path) -
         assert [item.record.kafka_offset for item in sink.errant] == [3, 4, 1]
         assert "CHECK constraint failed" in str(sink.errant[2].error)
         assert list(sink.commit().values()) == [5]
-    assert rows(file) == [(1, 1), (3, 3)]
+    assert rows_of(file, ORDERS) == [(1, 1), (3, 3)]
 
 
 def test_what_to_do_about_a_record_is_in_its_error(file: Path) -> None:
@@ -247,7 +239,7 @@ def test_what_to_do_about_a_record_is_in_its_error(file: Path) -> None:
         assert str(sink.errant[0].error.hint).startswith("Leave the field out, by fields.whitelist")
     with sink_into(file, errors_tolerance="all", fields_whitelist="q") as sink:
         sink.put({"q": 1, "twice": 2})
-    assert rows(file) == [(1, 2)]
+    assert rows_of(file, ORDERS) == [(1, 2)]
 
 
 def test_without_a_report_the_task_fails_at_the_record_and_nothing_of_the_put_is_kept(file: Path) -> None:
@@ -256,7 +248,7 @@ def test_without_a_report_the_task_fails_at_the_record_and_nothing_of_the_put_is
     with pytest.raises(DataError, match=r"orders-0, offset 2 .*no column named m"):
         sink.put({"id": 2, "n": 2}, {"id": 3, "m": 3})
     sink.crash()
-    assert rows(file) == [(1, 1)]
+    assert rows_of(file, ORDERS) == [(1, 1)]
 
 
 def test_a_locked_database_is_waited_for_and_given_up_where_the_settings_say(file: Path) -> None:
@@ -274,7 +266,7 @@ def test_a_locked_database_is_waited_for_and_given_up_where_the_settings_say(fil
     other.close()
     assert sink.deliver() == 1
     sink.stop()
-    assert rows(file) == [(1,)]
+    assert rows_of(file, ORDERS) == [(1,)]
 
 
 def test_settings_that_do_not_fit_together_are_refused(file: Path) -> None:
@@ -336,76 +328,7 @@ def test_a_put_of_records_with_changing_columns_keeps_their_order(file: Path) ->
             SinkRecord("orders", 0, None, 1, None, value, 0)
             for value in ({"a": "x"}, {"b": "y"}, None, {"a": "1"}, {"a": "2"}, {"a": "3"})
         )
-    assert rows(file) == [(1, "3", None)]
-
-
-def jdbc_sink_into(file: Path, **more: Any) -> SinkHarness:
-    settings = {key.replace("_", "."): value for key, value in more.items()}
-    config = {"topics": "orders", "connection.url": f"jdbc:sqlite:{file}", **settings}
-    return SinkHarness("io.confluent.connect.jdbc.JdbcSinkConnector", config, has_reporter=False)
-
-
-def test_a_config_of_confluents_sink_runs_as_it_is(file: Path) -> None:
-    settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "auto_create": "true"}
-    with jdbc_sink_into(file, **settings, connection_attempts="5", table_types="TABLE", dialect_name="") as sink:
-        sink.put({"n": 1}, key=7)
-        sink.put({"n": 2}, key=7)
-    assert rows(file) == [(7, 2)]
-
-
-def test_an_update_changes_rows_that_are_there_and_adds_none(file: Path) -> None:
-    connection = sqlite3.connect(file)
-    connection.executescript("CREATE TABLE orders (n TEXT, id INTEGER PRIMARY KEY); INSERT INTO orders VALUES ('a', 1)")
-    connection.close()
-    with jdbc_sink_into(file, insert_mode="update", pk_mode="record_value", pk_fields="id") as sink:
-        sink.put({"id": 1, "n": "b"}, {"id": 2, "n": "c"}, {"id": 1})
-    assert rows(file) == [("b", 1)]
-
-
-def test_missing_columns_are_added_where_that_is_wanted(file: Path) -> None:
-    connection = sqlite3.connect(file)
-    connection.executescript("CREATE TABLE orders (ID INTEGER); INSERT INTO orders VALUES (0)")
-    connection.close()
-    with jdbc_sink_into(file, auto_evolve="true") as sink:
-        sink.put({"id": 1, "name": "a", "at": 1.5})
-        sink.put({"id": 2, "more": True})
-    assert rows(file) == [(0, None, None, None), (1, "a", 1.5, None), (2, None, None, 1)]
-    assert [row[2] for row in rows(file, "PRAGMA table_info(orders)")] == ["INTEGER", "TEXT", "REAL", "BOOLEAN"]
-
-
-def test_a_required_field_without_default_is_not_added_as_a_column(file: Path) -> None:
-    connection = sqlite3.connect(file)
-    connection.executescript("CREATE TABLE orders (id INTEGER)")
-    connection.close()
-    builder = SchemaBuilder.struct().field("id", SchemaBuilder.int64().build())
-    schema = builder.field("must", SchemaBuilder.int64().build()).build()
-    with (
-        jdbc_sink_into(file, auto_evolve="true") as sink,
-        pytest.raises(DataError, match="lacks column must, which cannot be added"),
-    ):
-        sink.put(Struct(schema, {"id": 1, "must": 2}), schema=schema)
-
-
-def test_all_fields_of_a_value_are_its_key_if_none_are_named(file: Path) -> None:
-    with jdbc_sink_into(file, insert_mode="upsert", pk_mode="record_value", auto_create="true") as sink:
-        sink.put({"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1, "b": 3})
-    assert rows(file) == [(1, 2), (1, 3)]
-
-
-def test_a_plain_key_needs_the_name_of_its_column(file: Path) -> None:
-    with (
-        jdbc_sink_into(file, pk_mode="record_key", auto_create="true") as sink,
-        pytest.raises(DataError, match=r"The key is a plain int: pk\.fields must name its one column, not none"),
-    ):
-        sink.put({"a": 1}, key=7)
-
-
-@pytest.mark.parametrize(("fills", "expected"), [("true", 5), ("false", None)])
-def test_a_default_is_written_for_null_unless_the_settings_say_no(file: Path, fills: str, expected: Any) -> None:
-    schema = SchemaBuilder.struct().field("n", SchemaBuilder.int64().optional().default(5).build()).build()
-    with jdbc_sink_into(file, auto_create="true", replace_null_with_default=fills) as sink:
-        sink.put(Struct(schema, {"n": None}), schema=schema)
-    assert rows(file) == [(expected,)]
+    assert rows_of(file, ORDERS) == [(1, "3", None)]
 
 
 def test_updates_and_new_columns_in_the_sql_of_each_database() -> None:
@@ -420,40 +343,6 @@ def test_updates_and_new_columns_in_the_sql_of_each_database() -> None:
     at = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
     local = DIALECTS["mysql"].adapt(at, zoneinfo.ZoneInfo("Europe/Berlin"))
     assert local == datetime.datetime.fromisoformat("2026-01-02T04:04:05")
-
-
-ENUMERATED = {
-    "insert.mode": "upsert",
-    "pk.mode": "record_key",
-    "quote.sql.identifiers": "never",
-    "table.types": "partitioned table",
-}
-
-
-@pytest.mark.parametrize("name", ENUMERATED)
-def test_names_of_modes_are_in_small_letters_or_in_capitals_as_confluents(name: str) -> None:
-    wanted = ENUMERATED[name]
-    for given in (wanted, wanted.upper()):
-        parsed = settings_of(CONFIG, {name: given})[name]
-        assert parsed in (wanted, [wanted])
-    with pytest.raises(ConfigError, match="all in small letters or all in capitals"):
-        settings_of(CONFIG, {name: wanted.title()})
-
-
-def test_a_config_in_capitals_runs(file: Path) -> None:
-    settings = {"insert_mode": "UPSERT", "pk_mode": "RECORD_KEY", "pk_fields": "id", "auto_create": "true"}
-    with jdbc_sink_into(file, **settings, table_types="VIEW", delete_enabled="true") as sink:
-        sink.put({"n": 1}, key=7)
-        sink.put({"n": 2}, key=7)
-    assert rows(file) == [(7, 2)]
-
-
-def test_parameters_of_the_url_are_those_of_the_connection(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    url = f"jdbc:sqlite:{file}?journal_mode=WAL&foo=bar"
-    with jdbc_sink_into(file, connection_url=url, auto_create="true", connection_baz="1") as sink:
-        sink.put({"n": 1})
-    assert rows(file, "PRAGMA journal_mode") == [("wal",)]
-    assert "these have no effect here: baz, foo" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -478,19 +367,6 @@ def test_a_quoted_part_of_a_name_keeps_its_dots(kind: str, given: str, sql: str,
     assert DIALECTS[kind].name_of(given) == sql
     assert DIALECTS[kind].parts(given) == parts
     assert dataclasses.replace(DIALECTS[kind], quote="").name_of(given) == given
-
-
-def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_reported(file: Path) -> None:
-    settings = {"topics": "z.abc.orders", "auto_create": "true"}
-    with jdbc_sink_into(file, **settings, table_name_format='"${topic}"') as sink:
-        sink.put({"id": 1}, topic="z.abc.orders")
-    assert rows(file, 'SELECT id FROM "z.abc.orders"') == [(1,)]
-    for topic, said in (("z.abc.orders", "syntax error"), ("z.orders", "unknown database")):
-        with jdbc_sink_into(file, **settings) as sink:
-            with pytest.raises(ConnectError, match=said) as caught:
-                sink.put({"id": 1}, topic=topic)
-            assert 'quoted, as in table.name.format="${topic}"' in (caught.value.hint or "")
-            assert not isinstance(caught.value, RetriableError)
 
 
 def test_names_that_postgresql_would_cut_to_one_are_no_names_of_tables() -> None:
@@ -522,4 +398,4 @@ def test_a_key_of_which_a_part_is_missing_is_refused_and_deletes_no_row_of_other
         sink.put_records([SinkRecord("orders", 0, None, keys[1], None, {"n": "z"}, 0)])
         [errant] = sink.errant
     assert "The key lacks r, which the primary key of table orders has" in str(errant.error)
-    assert rows(file) == [(1, "a", "x"), (1, "b", "z")]
+    assert rows_of(file, ORDERS) == [(1, "a", "x"), (1, "b", "z")]

@@ -13,7 +13,7 @@ import pytest
 from kconnect.api import ConfigError, ConnectError, DataError, ExactlyOnceSupport
 from kconnect.builtin.connectors.sql import sql_source
 from kconnect.builtin.connectors.sql.sql_source import SqlSourceConnector
-from kit.sqlite_source import BOTH, IDS, add, change, nothing_more, source_of, values_of
+from kit.sqlite_files import BOTH, IDS, add, change, nothing_more, source_of, values_of
 from kit.waiting import eventually
 
 TIMES = {"mode": "timestamp", "timestamp_column_name": "at"}

@@ -12,7 +12,7 @@ import pytest
 
 from kconnect.api import ConnectError
 from kconnect.builtin.connectors.sql.sql_values import decimal_of
-from kit.sqlite_source import BOTH, IDS, add, change, nothing_more, source_of, values_of
+from kit.sqlite_files import BOTH, IDS, add, change, nothing_more, source_of, values_of
 
 
 @pytest.fixture

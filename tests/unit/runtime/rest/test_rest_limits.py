@@ -7,34 +7,13 @@ from dataclasses import replace
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.plugins.aliases import BUILTINS
 from kconnect.runtime.rest.access.access import Access, DeniedError
 from kconnect.runtime.rest.access.callers import Caller
-from kconnect.runtime.rest.access.limits import _CODE, Host, Limits, Others
+from kconnect.runtime.rest.access.limits import _CODE, Limits
 from kconnect.runtime.rest.access.local_paths import local_paths
 from kconnect.runtime.rest.access.roles import parse_roles
-
-TOPICS = frozenset({"connect-configs", "connect-offsets", "connect-status"})
-PROVIDERS = frozenset({"file", "env"})
-
-
-@pytest.fixture(scope="module")
-def host() -> Host:
-    return Host(PluginRegistry.load(None).known_as, TOPICS, PROVIDERS, "workers")
-
-
-def source(**more: str) -> dict[str, str]:
-    return {"name": "eve-1", "connector.class": "VerifiableSource", "topic": "eve-1", "throughput": "1", **more}
-
-
-def sink(**more: str) -> dict[str, str]:
-    return {"name": "eve-2", "connector.class": "VerifiableSink", "topics": "eve-1", **more}
-
-
-def one(cls: str, **more: str) -> dict[str, str]:
-    return {"name": "eve-3", "connector.class": cls, **more}
-
+from kit.granted_configs import one, sink, source
 
 ESCAPES = {
     # Files
@@ -240,56 +219,6 @@ def test_a_grant_without_a_word_allows_what_harms_nobody(host, config):
     assert Limits().beyond(config, host) == []
 
 
-def test_a_mirror_leaves_out_the_clusters_own_topics_though_its_class_was_granted(host):
-    limits = Limits(classes=("*MirrorSource*",))
-    mirror = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
-    assert limits.beyond(one(mirror, topics="orders-.*"), host) == []
-    assert limits.beyond(one(mirror, **{"topics.exclude": "__.*,connect-.*"}), host) == []
-    assert limits.beyond(one(mirror), host) == [
-        "topics of MirrorSourceConnector match connect-configs, one of the worker's own topics; topics.exclude leaves "
-        "it out"
-    ]
-    assert len(limits.beyond(one(mirror, **{"topics": "connect-.*", "topics.exclude": "connect-[co].*"}), host)) == 1
-
-
-def test_who_may_edit_the_other_connector_may_name_its_group(host):
-    config = sink(**{"consumer.override.group.id": "connect-eve-old"})
-    assert Limits().beyond(config, host, Others(edits=lambda name: name.startswith("eve-"))) == []
-    assert Limits().beyond(config, host, Others(edits=lambda name: name == "eve-2")) == [
-        "consumer.override.group.id names connect-eve-old, the group of connector eve-old"
-    ]
-
-
-def test_a_group_that_another_connector_names_is_that_connectors(host):
-    config = sink(**{"consumer.override.group.id": "shop"})
-    others = Others("eve-2", lambda name: name.startswith("eve-"), lambda: {"orders": "shop", "eve-2": "shop"})
-    assert Limits().beyond(config, host, others) == [
-        "consumer.override.group.id names shop, the group of connector orders"
-    ]
-    assert Limits().beyond(config, host, Others("eve-2", others.edits, lambda: {"eve-old": "shop"})) == []
-
-
-def test_a_mirrors_checkpoints_move_no_group_of_another_connector(host):
-    limits = Limits(classes=("*MirrorCheckpoint*",))
-    others = Others("eve-2", groups=lambda: {"orders": "connect-orders"})
-    cls = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
-    synced = {"sync.group.offsets.enabled": "true"}
-    assert limits.beyond(one(cls), host, others) == []
-    assert limits.beyond(one(cls, groups="app-.*", **synced), host, others) == []
-    assert limits.beyond(one(cls, **synced), host, others) == [
-        "groups of MirrorCheckpointConnector match connect-orders, the group of connector orders "
-        "(sync.group.offsets.enabled)"
-    ]
-
-
-def test_a_name_in_the_config_makes_no_other_connectors_group_ones_own(host):
-    """A PATCH may change the setting `name`, and renames nothing."""
-    config = {**sink(**{"consumer.override.group.id": "connect-orders"}), "name": "orders"}
-    assert Limits().beyond(config, host, Others("eve-2")) == [
-        "consumer.override.group.id names connect-orders, the group of connector orders"
-    ]
-
-
 @pytest.mark.parametrize(
     ("config", "refused"),
     [
@@ -393,134 +322,6 @@ def test_a_file_that_connectors_of_the_grant_write_gives_no_references_unless_it
         "connection.url asks for ${file:/data/eve/db.properties:url}, a file that the grant lets connectors write; its "
         "secrets may name it"
     ]
-
-
-def test_topics_hold_what_a_config_reads_and_writes_and_where_it_routes(host):
-    limits = Limits(topics=("eve-*", "shared"))
-    router = {"transforms": "r", "transforms.r.type": "RegexRouter", "transforms.r.regex": "(.*)"}
-    allowed = (
-        source(),
-        sink(topics="eve-1, shared"),
-        one("VerifiableSink", **{"topics.regex": r"eve-[a-z]+"}),
-        one("VerifiableSink", **{"topics.regex": r"eve-a\.b"}),
-        one("SqlSource", **{"topic.prefix": "eve-db-"}),
-        source(**router, **{"transforms.r.replacement": "eve-$1"}),
-        source(
-            **{"transforms": "t", "transforms.t.type": "TimestampRouter", "transforms.t.topic.format": "${topic}-x"}
-        ),
-    )
-    refused = (
-        source(topic="orders"),
-        sink(topics="eve-1,orders"),
-        one("VerifiableSink", **{"topics.regex": r"eve-.*|orders"}),
-        one("VerifiableSink", **{"topics.regex": r".*"}),
-        one("VerifiableSink", **{"topics.regex": r"eve-?orders"}),
-        one("VerifiableSink", **{"topics.regex": r"eve-{0}orders"}),
-        one("SqlSource", **{"topic.prefix": "ev"}),
-        one("SqlSource", **{"topic.prefix": "shared"}),
-        source(**router, **{"transforms.r.replacement": "$1"}),
-        source(**router, **{"transforms.r.replacement": "orders"}),
-        sink(**{"errors.deadletterqueue.topic.name": "letters"}),
-        source(
-            topic="shared",
-            **{"transforms": "t", "transforms.t.type": "TimestampRouter", "transforms.t.topic.format": "${topic}-x"},
-        ),
-        source(transforms="o", **{"transforms.o.type": "com.other.Router"}),
-    )
-    assert [config for config in allowed if limits.beyond(config, host)] == []
-    assert [config for config in refused if not limits.beyond(config, host)] == []
-
-
-def test_topics_hold_what_a_mirror_reads_and_what_that_is_called_here(host):
-    limits = Limits(topics=("eve-*", "us.eve-*"), classes=("*MirrorSource*",))
-    mirror = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
-    us = {"source.cluster.alias": "us"}
-    same = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
-    own = {"topics.exclude": "connect-.*"}
-    allowed = (one(mirror, topics="eve-.*,eve-1", **us), one(mirror, topics="eve-.*", **same))
-    refused = (
-        one(mirror, **us, **own),
-        one(mirror, topics="eve-1|orders", **us),
-        one(mirror, topics="eve-.*"),
-        one(mirror, topics="eve-.*", **{"source.cluster.alias": "orders"}),
-        one(mirror, topics="eve-.*", **us, **{"replication.policy.separator": "-"}),
-    )
-    assert [config for config in allowed if limits.beyond(config, host)] == []
-    assert [config for config in refused if not limits.beyond(config, host)] == []
-    assert limits.beyond(one(mirror, topics="eve-.*", **{"source.cluster.alias": "eu"}), host) == [
-        r"topics=eve-.*, which is eu\.eve-.* here, is not among the grant's topics"
-    ]
-
-
-HOSTS = ("api.shop.example", "*.lake.example", "10.1.0.0/16", "db.shop.example:5432", "[2001:db8::1]:443")
-REACHED = {
-    "url": one("HttpJsonSource", url="https://api.shop.example/v1?next=https%3A"),
-    "url with a user": one("HttpJsonSource", url="https://u:p@API.shop.example:8443/v1"),
-    "network": one("HttpJsonSource", url="http://10.1.200.3:8080/v1"),
-    "IPv6": one("HttpJsonSource", url="https://[2001:db8::1]:443/v1"),
-    "database": one("SqlSource", **{"connection.url": "jdbc:postgresql://db.shop.example:5432/orders?ssl=true"}),
-    "database, SQLAlchemy": one("SqlSink", **{"connection.url": "postgresql://u:p@db.shop.example:5432/o"}),
-    "database, arguments": one("SqlSink", **{"connection.driver": "pymysql", "connection.arg.host": "10.1.2.3"}),
-    "bucket": one(
-        "ObjectSink", **{"object.url": "s3://bucket/x", "object.options.endpoint_url": "http://s3.lake.example"}
-    ),
-    "brokers": source(**{"producer.override.bootstrap.servers": "a.lake.example:9092, b.lake.example:9092"}),
-    "debezium": one("io.debezium.X", **{"database.hostname": "10.1.0.1", "database.port": "3306"}),
-    "mongodb": one("X", **{"mongodb.hosts": "rs0/a.lake.example:27017,b.lake.example:27017"}),
-    "text": source(transforms="i", **{"transforms.i.static.value": "http://elsewhere/", "header.Referer": "http://x/"}),
-    "file": one("FileStreamSource", file="/data/x"),
-}
-NOT_REACHED = {
-    "metadata": one("HttpJsonSource", url="http://169.254.169.254/latest/meta-data/"),
-    "this machine": one("HttpJsonSource", url="http://localhost:8083/connectors"),
-    "number": one("HttpJsonSource", url="http://2852039166/"),
-    "hexadecimal": one("HttpJsonSource", url="http://0xa9.0xfe.0xa9.0xfe/"),
-    "IPv6 of this machine": one("HttpJsonSource", url="http://[::1]/"),
-    "IPv4 in IPv6": one("HttpJsonSource", url="http://[::ffff:10.1.0.1]/"),
-    "user like a host": one("HttpJsonSource", url="http://api.shop.example@evil/"),
-    "user with an escape": one("HttpJsonSource", url="http://api.shop.example%2f@evil/"),
-    "backslash": one("HttpJsonSource", url="http://api.shop.example\\@evil/"),
-    "line end": one("HttpJsonSource", url="http://api.shop.example\n@evil/"),
-    "end like a host": one("HttpJsonSource", url="http://evil-api.shop.example.evil/"),
-    "another port": one("SqlSource", **{"connection.url": "jdbc:postgresql://db.shop.example:22/orders"}),
-    "reference": one("HttpJsonSource", url="http://${env:HOST}/"),
-    "whole reference": one("SqlSource", **{"connection.url": "${file:/x:url}"}),
-    "token": one("HttpJsonSource", url="https://api.shop.example/", **{"auth.token.url": "http://127.0.0.1/"}),
-    "several": one("SqlSource", **{"connection.url": "jdbc:postgresql://db.shop.example:5432,127.0.0.1:5432/x"}),
-    "password like a host": one("SqlSource", **{"connection.url": "postgresql://db.shop.example:5432/@evil/x"}),
-    "parameter": one("SqlSource", **{"connection.url": "postgresql://db.shop.example:5432/x?host=%65vil"}),
-    "no host": one("SqlSource", **{"connection.url": "postgresql:///x"}),
-    "no host, JDBC": one("SqlSource", **{"connection.url": "jdbc:postgresql:x"}),
-    "no host, driver": one("SqlSource", **{"connection.driver": "psycopg", "connection.url": "dbname=x"}),
-    "words": one("SqlSource", **{"connection.driver": "psycopg", "connection.url": "dbname=x host=evil"}),
-    "Oracle": one("X", **{"connection.url": "jdbc:oracle:thin:@evil:1521:x"}),
-    "Oracle, description": one("X", **{"connection.url": "jdbc:oracle:thin:@(DESCRIPTION=(ADDRESS=(HOST=evil)))"}),
-    "SQL Server": one("X", **{"connection.url": "jdbc:sqlserver://;serverName=evil;databaseName=x"}),
-    "store's endpoint": one("ObjectSink", **{"object.url": "s3://b", "object.options.endpoint_url": "http://evil/"}),
-    "endpoint in JSON": one("ObjectSink", **{"object.options.client_kwargs": '{"endpoint_url": "http:\\/\\/evil"}'}),
-    "host in JSON": one("ObjectSink", **{"object.options.target_options": '{"host": "evil"}'}),
-    "chained": one("ObjectSource", **{"object.url": "simplecache::http://evil/x"}),
-    "sftp": one("ObjectSource", **{"object.url": "sftp://evil/x"}),
-    "registry": sink(**{"value.converter.schema.registry.url": "http://api.shop.example,http://evil"}),
-    "brokers": source(**{"producer.override.librdkafka.metadata.broker.list": "evil:9092"}),
-    "hostname": one("io.debezium.X", **{"database.hostname": "evil"}),
-    "no scheme": one("X", **{"connection.url": "evil:9200/x"}),
-    "path like a host": one("X", **{"redis.hosts": "evil/api.shop.example"}),
-}
-
-
-@pytest.mark.parametrize("config", REACHED.values(), ids=REACHED)
-def test_hosts_hold_what_a_config_connects_to(config):
-    assert list(Limits(hosts=HOSTS)._hosts_beyond(config)) == []
-
-
-@pytest.mark.parametrize("config", NOT_REACHED.values(), ids=NOT_REACHED)
-def test_hosts_do_not_hold_another_host_however_it_is_written(config):
-    beyond = list(Limits(hosts=HOSTS)._hosts_beyond(config))
-    assert beyond
-    assert all("is not among the grant's hosts" in sentence for sentence in beyond)
-    assert list(Limits()._hosts_beyond(config)) == []
-    assert list(Limits(hosts=("*",))._hosts_beyond(config)) == []
 
 
 def test_providers_and_secrets_hold_the_references(host):

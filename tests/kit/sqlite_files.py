@@ -1,4 +1,4 @@
-"""SQLite files that SqlSource reads, through the harness."""
+"""SQLite files: changed, looked at, and read by SqlSource through the harness."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from kconnect.testing import SourceHarness
 
-__all__ = ["BOTH", "IDS", "add", "change", "nothing_more", "source_of", "values_of"]
+__all__ = ["BOTH", "IDS", "add", "change", "nothing_more", "rows_of", "source_of", "values_of"]
 
 IDS = {"mode": "incrementing"}
 BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
@@ -20,6 +20,11 @@ def change(file: Path, *statements: str) -> None:
         connection.execute("PRAGMA synchronous = OFF")  # these files need not outlive a power cut
         for statement in statements:
             connection.execute(statement)
+
+
+def rows_of(file: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute(query).fetchall()
 
 
 def source_of(file: Path, *, offsets: Any = (), tasks: int = 1, **more: str) -> SourceHarness:
