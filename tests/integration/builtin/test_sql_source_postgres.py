@@ -1,12 +1,10 @@
-"""SqlSource from a real PostgreSQL: types there and back, time zones, refusals, schemas, a server that restarts."""
+"""SqlSource from a real PostgreSQL: types there and back, time zones, settings, schemas."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
 import random
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,51 +12,18 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from kconnect.api import ConfigError, ConnectError
+from kconnect.api import ConnectError
 from kconnect.testing import SinkHarness, SourceHarness
 from kit.differences import hold_alike
-from kit.postgres import Database, database
+from kit.postgres_source import BOTH, fresh_schema, nothing_more, run, source_of, values_of
 from kit.tables import read_table, table_settings
-from kit.waiting import eventually
 
 UTC = datetime.UTC
-BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Database]:
-    """Of this file alone: one test restarts it, and one needs a user with a password."""
-    with database() as running:
-        yield running
 
 
 @pytest.fixture
-def schema(server: Database, request: pytest.FixtureRequest) -> str:
-    """A fresh schema named after the test, in which unqualified names are."""
-    name = request.node.name.partition("[")[0][5:45]
-    run(server, f'CREATE SCHEMA IF NOT EXISTS "{name}"')
-    return name
-
-
-def run(server: Database, *statements: Any, schema: str = "public") -> list[tuple[Any, ...]]:
-    with psycopg.connect(server.uri, autocommit=True, options=f'-csearch_path="{schema}"') as connection:
-        for statement in statements:
-            cursor = connection.execute(statement)
-        return cursor.fetchall() if cursor.description else []
-
-
-def source_of(server: Database, schema: str, **more: str) -> SourceHarness:
-    settings = {key.replace("_", "."): value for key, value in more.items()}
-    config = {"connection.url": server.uri, "schema.pattern": schema, "poll.interval.ms": "20", **settings}
-    return SourceHarness("SqlSource", config)
-
-
-def values_of(record: Any) -> dict[str, Any]:
-    return {field.name: record.value[field.name] for field in record.value_schema.fields}
-
-
-def nothing_more(source: SourceHarness, polls: int = 12) -> bool:
-    return not [record for _ in range(polls) for record in source.poll_once()]
+def schema(postgres_uri: str, request: pytest.FixtureRequest) -> str:
+    return fresh_schema(postgres_uri, request)
 
 
 TYPES = """CREATE TABLE types (id bigserial PRIMARY KEY, i2 smallint, i4 integer NOT NULL, i8 bigint, f4 real,
@@ -67,10 +32,10 @@ TYPES = """CREATE TABLE types (id bigserial PRIMARY KEY, i2 smallint, i4 integer
     mood mood, tags text[], span interval)"""
 
 
-def test_every_type_is_that_of_confluents_connector(server: Database, schema: str) -> None:
-    run(server, "CREATE TYPE mood AS ENUM ('sad', 'glad')", TYPES, schema=schema)
+def test_every_type_is_that_of_confluents_connector(postgres_uri: str, schema: str) -> None:
+    run(postgres_uri, "CREATE TYPE mood AS ENUM ('sad', 'glad')", TYPES, schema=schema)
     run(
-        server,
+        postgres_uri,
         """INSERT INTO types VALUES (7, 1, 2, 3, 0.5, 0.1, 1.5, 12345678901234567890123456789012345.1, 1.25, true, 'ab',
         'v', 'ä', '{"b": 1,  "a": 2}', '{"b": 1, "a": 2}', '7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10', '\\x00ff',
         '2026-01-02', '03:04:05.678', '2026-01-02 03:04:05.678901', '2026-01-02 03:04:05.678901+02', 'glad',
@@ -78,7 +43,7 @@ def test_every_type_is_that_of_confluents_connector(server: Database, schema: st
         "INSERT INTO types (i4) VALUES (0)",
         schema=schema,
     )
-    with source_of(server, schema, mode="incrementing") as source:
+    with source_of(postgres_uri, schema, mode="incrementing") as source:
         full, empty = sorted(source.poll(2), key=lambda record: record.value["i4"], reverse=True)
     fields = {field.name: field.schema for field in full.value_schema.fields}
     kinds = {name: (s.name or str(s.type)).rpartition(".")[2] for name, s in fields.items()}
@@ -159,10 +124,10 @@ ODD_TYPES: tuple[tuple[str, str | None, str, Any], ...] = (
 )
 
 
-def test_every_other_type_is_read_and_none_is_left_out(server: Database, schema: str) -> None:
+def test_every_other_type_is_read_and_none_is_left_out(postgres_uri: str, schema: str) -> None:
     columns = ", ".join(f'"c{index}" {kind}' for index, (kind, *_) in enumerate(ODD_TYPES))
     run(
-        server,
+        postgres_uri,
         "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public",
         "CREATE TYPE mood AS ENUM ('sad', 'glad')",
         "CREATE TYPE pair AS (a int, b text)",
@@ -171,11 +136,11 @@ def test_every_other_type_is_read_and_none_is_left_out(server: Database, schema:
         f"CREATE TABLE odd (id bigserial PRIMARY KEY, {columns})",
         schema=schema,
     )
-    with psycopg.connect(server.uri, options="-ctimezone=UTC", autocommit=True) as connection:
+    with psycopg.connect(postgres_uri, options="-ctimezone=UTC", autocommit=True) as connection:
         marks = sql.SQL(", ").join(sql.Literal(text) for _, text, *_ in ODD_TYPES)
         connection.execute(sql.SQL("INSERT INTO {} VALUES (DEFAULT, {})").format(sql.Identifier(schema, "odd"), marks))
-    url = f"{server.uri}&options=-ctimezone%3DUTC"
-    with source_of(server, schema, mode="incrementing", connection_url=url) as source:
+    url = f"{postgres_uri}&options=-ctimezone%3DUTC"
+    with source_of(postgres_uri, schema, mode="incrementing", connection_url=url) as source:
         (record,) = source.poll(1)
 
     def reported(case: tuple[str, str | None, str, Any]) -> str | None:
@@ -189,22 +154,24 @@ def test_every_other_type_is_read_and_none_is_left_out(server: Database, schema:
 
     hold_alike(((f"{kind} {text}", case) for case in ODD_TYPES for kind, text, *_ in [case]), reported)
     config = {"connection.url": url, "topics": "odd", "table.name.format": f"{schema}.back"}
-    run(server, "CREATE TABLE back (LIKE odd)", schema=schema)
+    run(postgres_uri, "CREATE TABLE back (LIKE odd)", schema=schema)
     with SinkHarness("SqlSink", config) as sink:
         sink.put(record.value, schema=record.value_schema)
-    there, here = (run(server, f"SELECT t::text FROM {table} t", schema=schema) for table in ("odd", "back"))
+    there, here = (run(postgres_uri, f"SELECT t::text FROM {table} t", schema=schema) for table in ("odd", "back"))
     there = [(there[0][0].replace("[0:1]=", ""),)]  # the bounds of an array are no part of it elsewhere
     assert here == there, "and each goes into a column of its type"
 
 
-def test_a_numeric_without_precision_is_confluents_decimal_under_confluents_name(server: Database, schema: str) -> None:
+def test_a_numeric_without_precision_is_confluents_decimal_under_confluents_name(
+    postgres_uri: str, schema: str
+) -> None:
     run(
-        server,
+        postgres_uri,
         "CREATE TABLE free (id serial PRIMARY KEY, n numeric)",
         "INSERT INTO free (n) VALUES (1.25)",
         schema=schema,
     )
-    config = {"connection.url": server.uri, "schema.pattern": schema, "mode": "incrementing"}
+    config = {"connection.url": postgres_uri, "schema.pattern": schema, "mode": "incrementing"}
     with SourceHarness("io.confluent.connect.jdbc.JdbcSourceConnector", config) as source:
         (record,) = source.poll(1)
     field = record.value_schema.field("n").schema
@@ -220,10 +187,10 @@ KINDS_OF_A_SHOP = """CREATE TABLE kinds (id serial PRIMARY KEY, total numeric(12
 @pytest.mark.parametrize("format_", ["parquet", "iceberg"])
 @pytest.mark.parametrize("granularity", ["connect_logical", "micros_debezium"])
 def test_columns_are_those_of_a_table_in_a_lake(
-    server: Database, schema: str, tmp_path: Path, format_: str, granularity: str
+    postgres_uri: str, schema: str, tmp_path: Path, format_: str, granularity: str
 ) -> None:
     run(
-        server,
+        postgres_uri,
         "DROP TABLE IF EXISTS kinds",
         KINDS_OF_A_SHOP,
         """INSERT INTO kinds VALUES (1, 12.5, 1.25, 12345678901234567890123456789012345.1, '{a,NULL}', '{1,NULL}',
@@ -233,7 +200,7 @@ def test_columns_are_those_of_a_table_in_a_lake(
         schema=schema,
     )
     json = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "true"}
-    settings = {"connection.url": server.uri, "schema.pattern": schema, "mode": "incrementing", **json}
+    settings = {"connection.url": postgres_uri, "schema.pattern": schema, "mode": "incrementing", **json}
     with SourceHarness("SqlSource", {**settings, "timestamp.granularity": granularity}) as source:
         source.poll(2)
     table = {**table_settings(format_, tmp_path), "topics": "kinds", "flush.ms": "0"}
@@ -287,18 +254,18 @@ KINDS = (
 )
 
 
-def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: Database, schema: str) -> None:
+def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(postgres_uri: str, schema: str) -> None:
     columns = ", ".join(f'"c {index}" {kind}' for index, kind in enumerate(KINDS))
-    run(server, f"CREATE TABLE there (id int8 PRIMARY KEY, {columns})", schema=schema)
-    with psycopg.connect(server.uri) as connection, connection.cursor() as cursor:
+    run(postgres_uri, f"CREATE TABLE there (id int8 PRIMARY KEY, {columns})", schema=schema)
+    with psycopg.connect(postgres_uri) as connection, connection.cursor() as cursor:
         marks = ", ".join(["%s"] * (len(KINDS) + 1))
         cursor.executemany(f'INSERT INTO "{schema}".there VALUES ({marks})', random_rows(15, 500))
     json = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "true"}
-    config = {"connection.url": server.uri, "schema.pattern": schema, "mode": "incrementing", **json}
+    config = {"connection.url": postgres_uri, "schema.pattern": schema, "mode": "incrementing", **json}
     ids = {"incrementing.column.name": "id", "batch.max.rows": "64"}
     with SourceHarness("SqlSource", {**config, **ids}) as source:
         source.poll(500)
-    back = {"connection.driver": "psycopg", "connection.url": server.uri, "auto.create": "true", "topics": "there"}
+    back = {"connection.driver": "psycopg", "connection.url": postgres_uri, "auto.create": "true", "topics": "there"}
     table = {
         "table.name.format": f"{schema}.back",
         "insert.mode": "upsert",
@@ -307,7 +274,7 @@ def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: 
     }
     with SinkHarness("SqlSink", {**back, **table, **json}, log=source.log) as sink:
         sink.deliver()
-    there, here = (run(server, f"SELECT * FROM {name} ORDER BY id", schema=schema) for name in ("there", "back"))
+    there, here = (run(postgres_uri, f"SELECT * FROM {name} ORDER BY id", schema=schema) for name in ("there", "back"))
     assert here == there
 
 
@@ -326,25 +293,25 @@ def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: 
     ],
 )
 def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(
-    server: Database, schema: str, kind: str, value: str, reported: str
+    postgres_uri: str, schema: str, kind: str, value: str, reported: str
 ) -> None:
     run(
-        server,
+        postgres_uri,
         "DROP TABLE IF EXISTS odd",
         f"CREATE TABLE odd (v {kind})",
         f"INSERT INTO odd VALUES ({value})",
         schema=schema,
     )
-    with source_of(server, schema, mode="bulk") as source, pytest.raises(ConnectError, match=reported):
+    with source_of(postgres_uri, schema, mode="bulk") as source, pytest.raises(ConnectError, match=reported):
         source.poll(1)
 
 
 @pytest.mark.parametrize("mode", ["incrementing", "timestamp", "bulk"])
 def test_a_row_that_connect_cannot_hold_is_given_up_alone_where_errors_are_tolerated(
-    server: Database, schema: str, mode: str
+    postgres_uri: str, schema: str, mode: str
 ) -> None:
     run(
-        server,
+        postgres_uri,
         "DROP TABLE IF EXISTS odd",
         "CREATE TABLE odd (id serial PRIMARY KEY, at timestamp NOT NULL, v timestamp, d date[], n numeric(9,2))",
         "INSERT INTO odd (at, v, d, n) SELECT t, t, ARRAY[t::date], 1 FROM "
@@ -355,7 +322,7 @@ def test_a_row_that_connect_cannot_hold_is_given_up_alone_where_errors_are_toler
         schema=schema,
     )
     settings = {"timestamp_column_name": "at", "errors_tolerance": "all", "batch_max_rows": "4"}
-    with source_of(server, schema, mode=mode, poll_interval_ms="60000", **settings) as source:
+    with source_of(postgres_uri, schema, mode=mode, poll_interval_ms="60000", **settings) as source:
         assert sorted(record.value["id"] for record in source.poll(5)) == [1, 3, 4, 6, 7]
         assert nothing_more(source, 3)
         given_up = {one.record.value["id"]: (one.record, str(one.error)) for one in source.errant}
@@ -369,10 +336,10 @@ def test_a_row_that_connect_cannot_hold_is_given_up_alone_where_errors_are_toler
 @pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
 @pytest.mark.parametrize("kind", ["timestamp", "timestamptz", "date"])
 def test_a_row_of_a_time_before_the_calendar_is_given_up_alone_and_once(
-    server: Database, schema: str, kind: str, mode: str
+    postgres_uri: str, schema: str, kind: str, mode: str
 ) -> None:
     run(
-        server,
+        postgres_uri,
         "DROP TABLE IF EXISTS early",
         f"CREATE TABLE early (id serial PRIMARY KEY, at {kind} NOT NULL)",
         "INSERT INTO early (at) VALUES ('2026-01-01'), ('-infinity'), ('0044-03-15 BC')",
@@ -380,7 +347,7 @@ def test_a_row_of_a_time_before_the_calendar_is_given_up_alone_and_once(
     )
     settings = {"timestamp_column_name": "at", "errors_tolerance": "all", "db_timezone": "Europe/Berlin"}
     settings |= {"incrementing_column_name": "id", "table_whitelist": "early", "batch_max_rows": "2"}
-    with source_of(server, schema, mode=mode, **settings) as source:
+    with source_of(postgres_uri, schema, mode=mode, **settings) as source:
         assert [record.value["id"] for record in source.poll(1)] == [1]
         assert nothing_more(source)
         given_up = sorted(one.record.value["at"] for one in source.errant)
@@ -388,175 +355,96 @@ def test_a_row_of_a_time_before_the_calendar_is_given_up_alone_and_once(
         assert len(source.errant) == 2
         source.commit()
         source.restart()
-        run(server, "INSERT INTO early (at) VALUES ('2026-01-02')", schema=schema)
+        run(postgres_uri, "INSERT INTO early (at) VALUES ('2026-01-02')", schema=schema)
         assert [record.value["id"] for record in source.poll(1)] == [4]
         assert len(source.errant) == 2
 
 
-def test_a_table_of_nothing_but_times_before_the_calendar_goes_on(server: Database, schema: str) -> None:
+def test_a_table_of_nothing_but_times_before_the_calendar_goes_on(postgres_uri: str, schema: str) -> None:
     run(
-        server,
+        postgres_uri,
         "CREATE TABLE ancient (id serial PRIMARY KEY, at timestamp NOT NULL)",
         "INSERT INTO ancient (at) VALUES ('-infinity')",
         schema=schema,
     )
     settings = {"timestamp_column_name": "at", "errors_tolerance": "all", "db_timezone": "Europe/Berlin"}
-    with source_of(server, schema, mode="timestamp", table_whitelist="ancient", **settings) as source:
+    with source_of(postgres_uri, schema, mode="timestamp", table_whitelist="ancient", **settings) as source:
         assert nothing_more(source)
-        run(server, "INSERT INTO ancient (at) VALUES ('2026-01-02')", schema=schema)
+        run(postgres_uri, "INSERT INTO ancient (at) VALUES ('2026-01-02')", schema=schema)
         assert [record.value["id"] for record in source.poll(1)] == [2]
         assert len(source.errant) == 1
 
 
-def test_times_mean_the_same_whatever_the_zones_of_database_and_session_are(server: Database, schema: str) -> None:
+def test_times_mean_the_same_whatever_the_zones_of_database_and_session_are(postgres_uri: str, schema: str) -> None:
     run(
-        server,
+        postgres_uri,
         "CREATE TABLE zones (id serial PRIMARY KEY, at timestamp NOT NULL, atz timestamptz NOT NULL, "
         "moved timestamptz)",
         "INSERT INTO zones (at, atz) SELECT t AT TIME ZONE 'America/New_York', t FROM "
         "generate_series(timestamptz '2026-03-08 05:00Z', '2026-03-08 09:00Z', '30 min') t",
         schema=schema,
     )
-    separator = "&" if "?" in server.uri else "?"
-    url = f"{server.uri}{separator}options=-ctimezone%3DAsia/Tokyo"
+    separator = "&" if "?" in postgres_uri else "?"
+    url = f"{postgres_uri}{separator}options=-ctimezone%3DAsia/Tokyo"
     for column in ("at", "atz", "moved,at"):  # the last are of both kinds
         settings = {**BOTH, "timestamp_column_name": column, "db_timezone": "America/New_York", "connection_url": url}
-        with source_of(server, schema, **settings, batch_max_rows="2") as source:
+        with source_of(postgres_uri, schema, **settings, batch_max_rows="2") as source:
             records = source.poll(9)
             assert nothing_more(source)
             assert [record.value["at"] for record in records] == [record.value["atz"] for record in records]
             source.commit()
-            run(server, "INSERT INTO zones (at, atz) VALUES ('2026-03-08 06:00', '2026-03-08 10:00Z')", schema=schema)
+            run(
+                postgres_uri,
+                "INSERT INTO zones (at, atz) VALUES ('2026-03-08 06:00', '2026-03-08 10:00Z')",
+                schema=schema,
+            )
             (late,) = source.poll(1)
             assert late.source_offset["timestamp"] == int(late.value["atz"].timestamp() * 1000)
-            run(server, "DELETE FROM zones WHERE atz >= '2026-03-08 10:00Z'", schema=schema)
+            run(postgres_uri, "DELETE FROM zones WHERE atz >= '2026-03-08 10:00Z'", schema=schema)
 
 
-def test_isolation_suffix_and_quoting_are_those_of_the_settings(server: Database, schema: str) -> None:
+def test_isolation_suffix_and_quoting_are_those_of_the_settings(postgres_uri: str, schema: str) -> None:
     level = "SELECT current_setting('transaction_isolation') AS level"
     settings = {"mode": "bulk", "query": level, "topic_prefix": "q", "transaction_isolation_mode": "REPEATABLE_READ"}
-    with source_of(server, schema, **settings) as source:
+    with source_of(postgres_uri, schema, **settings) as source:
         assert values_of(source.poll(1)[0]) == {"level": "repeatable read"}
-    run(server, "CREATE TABLE t (id serial PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 3)", schema=schema)
-    with source_of(server, schema, mode="bulk", query_suffix="LIMIT 2", poll_interval_ms="60000") as source:
+    run(
+        postgres_uri,
+        "CREATE TABLE t (id serial PRIMARY KEY)",
+        "INSERT INTO t SELECT generate_series(1, 3)",
+        schema=schema,
+    )
+    with source_of(postgres_uri, schema, mode="bulk", query_suffix="LIMIT 2", poll_interval_ms="60000") as source:
         assert [record.value["id"] for record in source.poll(2)] == [1, 2]
         assert nothing_more(source, 3)  # the end of the round, and polls that wait a second for the next one
     unquoted = {"incrementing_column_name": "ID", "quote_sql_identifiers": "never"}
-    with source_of(server, schema, mode="incrementing", **unquoted) as source:
+    with source_of(postgres_uri, schema, mode="incrementing", **unquoted) as source:
         assert len(source.poll(3)) == 3
 
 
-def test_an_offset_that_an_older_connector_wrote_is_gone_on_from(server: Database, schema: str) -> None:
-    run(server, "CREATE TABLE t (id serial PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 4)", schema=schema)
+def test_an_offset_that_an_older_connector_wrote_is_gone_on_from(postgres_uri: str, schema: str) -> None:
+    run(
+        postgres_uri,
+        "CREATE TABLE t (id serial PRIMARY KEY)",
+        "INSERT INTO t SELECT generate_series(1, 4)",
+        schema=schema,
+    )
     for number, partition in enumerate(({"protocol": "1", "table": f"{schema}.t"}, {"table": "t"}), start=2):
-        config = {"connection.url": server.uri, "schema.pattern": schema, "mode": "incrementing"}
+        config = {"connection.url": postgres_uri, "schema.pattern": schema, "mode": "incrementing"}
         kept = [(partition, {"incrementing": number})]
         with SourceHarness("io.confluent.connect.jdbc.JdbcSourceConnector", config, offsets=kept) as source:
             assert [record.value["id"] for record in source.poll(4 - number)] == list(range(number + 1, 5))
 
 
-def test_a_query_that_is_wrong_is_refused_with_the_place_of_the_mistake(server: Database, schema: str) -> None:
-    query = "SELECT oid,\n  nonsense FROM pg_class"
-    with pytest.raises(ConfigError) as caught:
-        source_of(server, schema, mode="bulk", query=query, topic_prefix="q", schema_pattern=schema).start()
-    assert 'column "nonsense" does not exist' in str(caught.value)
-    assert "(line 2, column 3 of the query)" in str(caught.value)
-
-
-def test_a_table_that_may_not_be_read_fails_the_task_and_says_so(server: Database, schema: str) -> None:
-    run(
-        server,
-        "CREATE TABLE closed (id serial PRIMARY KEY)",
-        "CREATE ROLE reader LOGIN PASSWORD 'right-s3cret'",
-        f'GRANT USAGE ON SCHEMA "{schema}" TO reader',
-        schema=schema,
-    )
-    with (
-        source_of(server, schema, mode="bulk", connection_user="reader", connection_password="right-s3cret") as source,
-        pytest.raises(ConnectError, match=rf"postgres\.{schema}\.closed cannot be read: .*permission denied") as caught,
-    ):
-        source.poll(1)
-    assert "s3cret" not in repr(caught.value)
-
-
-def test_a_wrong_password_is_refused_and_never_shown(server: Database, schema: str, caplog: Any) -> None:
-    rules = Path(run(server, "SHOW hba_file")[0][0])
-    given = rules.read_text()
-    rules.write_text("local all guarded scram-sha-256\n" + given)
-    run(server, "CREATE ROLE guarded LOGIN PASSWORD 'right-s3cret'", "SELECT pg_reload_conf()")
-    try:
-        wrong = {"mode": "bulk", "connection_user": "guarded", "connection_password": "wrong-s3cret"}
-
-        asks = (
-            "SELECT count(*) FROM pg_hba_file_rules WHERE auth_method = 'scram-sha-256' AND 'guarded' = ANY(user_name)"
-        )
-        eventually(lambda: run(server, asks)[0][0] == 1, 10, "the server has read the file")
-        with pytest.raises(ConfigError, match="password authentication failed") as refused:
-            source_of(server, schema, **wrong).start()
-        assert "s3cret" not in str(refused.value)
-        source_of(server, schema, **{**wrong, "connection_password": "right-s3cret"}).start().crash()
-        assert "s3cret" not in caplog.text
-    finally:
-        rules.write_text(given)
-        run(server, "SELECT pg_reload_conf()")
-
-
-def test_a_long_statement_is_cancelled_in_the_database_when_the_task_stops(server: Database, schema: str) -> None:
-    with source_of(server, schema, mode="bulk", query="SELECT pg_sleep(600)", topic_prefix="q") as source:
-        sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-        eventually(lambda: source.poll_once() == [] and run(server, sleeping)[0][0] == 1, 10, "it runs")
-    eventually(lambda: run(server, sleeping)[0][0] == 0, 5, "it is cancelled")
-
-
-def test_a_server_that_restarts_in_mid_table_is_waited_for_and_each_row_comes_once(
-    server: Database, schema: str
-) -> None:
-    run(
-        server,
-        "CREATE TABLE big (id bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), note text)",
-        "INSERT INTO big (note) SELECT repeat('x', 200) FROM generate_series(1, 30000)",
-        schema=schema,
-    )
-    found: list[int] = []
-    with source_of(server, schema, **BOTH, batch_max_rows="500", connection_backoff_ms="100") as source:
-        found += [record.value["id"] for record in source.poll(2000)]
-        server.stop()
-        for _ in range(10):
-            found += [record.value["id"] for record in source.poll_once()]
-        server.start()
-
-        def is_whole() -> bool:
-            found.extend(record.value["id"] for record in source.poll_once())
-            return len(found) >= 30000
-
-        eventually(is_whole, 20, "all rows are there", pause_s=0)
-        assert found == list(range(1, 30001))
-
-
-def test_a_server_that_stays_away_fails_the_task_when_the_setting_says(server: Database, schema: str) -> None:
-    run(server, "CREATE TABLE t (id serial PRIMARY KEY)", schema=schema)
-    with source_of(server, schema, mode="bulk", retry_timeout_ms="300") as source:
-        source.poll_once()
-        server.stop()
-        try:
-            with pytest.raises(ConnectError) as away:
-                eventually(source.poll_once, 10, "it fails", pause_s=0)
-            reported = re.search(r"has been away for (\d+\.\d) s \(retry\.timeout\.ms=300\)", str(away.value))
-            assert reported is not None, away.value
-            assert float(reported[1]) >= 0.3
-        finally:
-            server.start()
-
-
-def test_tables_of_several_kinds_are_found_and_names_stay_names(server: Database, schema: str) -> None:
+def test_tables_of_several_kinds_are_found_and_names_stay_names(postgres_uri: str, schema: str) -> None:
     nasty = 'x"); DROP %s; --'
     made = sql.SQL("CREATE TABLE {} (id serial PRIMARY KEY, {} int)").format(*[sql.Identifier(nasty)] * 2)
     put = sql.SQL("INSERT INTO {} ({}) VALUES (5)").format(*[sql.Identifier(nasty)] * 2)
-    run(server, made, put, "CREATE VIEW seen AS SELECT 1 AS id", schema=schema)
+    run(postgres_uri, made, put, "CREATE VIEW seen AS SELECT 1 AS id", schema=schema)
     named = {"transforms": "n", "transforms_n_type": "RegexRouter", "transforms_n_regex": ".*"}
     named |= {"transforms_n_replacement": "t", "table_types": "TABLE,VIEW", "table_blacklist": "seen"}
-    with source_of(server, schema, mode="incrementing", **named) as source:
+    with source_of(postgres_uri, schema, mode="incrementing", **named) as source:
         (record,) = source.poll(1)
         assert values_of(record) == {"id": 1, nasty: 5}
-    with source_of(server, schema, mode="bulk", table_types="VIEW") as source:
+    with source_of(postgres_uri, schema, mode="bulk", table_types="VIEW") as source:
         assert [(record.topic, values_of(record)) for record in source.poll(1)] == [("seen", {"id": 1})]
