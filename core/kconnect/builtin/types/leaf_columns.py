@@ -55,8 +55,7 @@ def may_be(old: pa.DataType, new: pa.DataType, *, reads: bool) -> bool:
     if pa.types.is_duration(old):
         return bool(pa.types.is_integer(new))
     if pa.types.is_time(old):
-        is_int = bool(pa.types.is_integer(new))
-        return bool(pa.types.is_time(new)) or is_int or (reads and is_text(new))
+        return bool(pa.types.is_time(new) or pa.types.is_integer(new) or is_text(new))
     return is_bytes(old) and (is_bytes(new) or (reads and is_text(new)))
 
 

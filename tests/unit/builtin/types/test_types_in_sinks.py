@@ -7,6 +7,7 @@ import decimal
 import io
 import json
 import sqlite3
+from operator import itemgetter
 from pathlib import Path
 
 import fastavro
@@ -132,6 +133,26 @@ def test_tables_take_debeziums_times_and_decimals_for_what_they_mean(kind, tmp_p
     found = read_table(settings)
     assert found.to_pylist() == [MEANT]
     assert str(found.schema.field("price").type) == "decimal128(12, 2)"
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_tables_keep_each_digit_of_debeziums_times_of_day(kind, tmp_path):
+    settings = table_settings(kind, tmp_path)
+    clocks = [named("clock", "MicroTime"), named("zoned", "ZonedTime", "string"), named("short", "Time", "int32")]
+    schema = {**DEBEZIUM, "fields": [DEBEZIUM["fields"][0], *clocks]}
+    payloads = [
+        {"id": 1, "clock": 3_600_000_000, "zoned": "01:00:00Z", "short": 3_600_000},
+        {"id": 2, "clock": None, "zoned": None, "short": None},
+        {"id": 3, "clock": 86_399_999_999, "zoned": "01:02:03.5+02:00", "short": 1},
+    ]
+    assert put("TableSink", settings, [{"schema": schema, "payload": one} for one in payloads], schemas=True) == []
+    found = sorted(read_table(settings).to_pylist(), key=itemgetter("id"))
+    one, last = datetime.time(1), datetime.time(23, 59, 59, 999_999)
+    zoned, short = datetime.time(23, 2, 3, 500_000), datetime.time(microsecond=1000)
+    wanted = [(one, one, one), (None, None, None), (last, zoned, short)]
+    if kind == "delta":  # it has no time of day: whole milliseconds are numbers, others texts
+        wanted = [("01:00:00", "01:00:00", 3_600_000), (None, None, None), ("23:59:59.999999", "23:02:03.500000", 1)]
+    assert [(row["clock"], row["zoned"], row["short"]) for row in found] == wanted
 
 
 @pytest.mark.parametrize("kind", OBJECTS)

@@ -83,14 +83,14 @@ class DeltaLakeTable:
         return None if self._table is None else plain_schema(pa.schema(self._table.schema().to_arrow()))
 
     def stored_type(self, kind: pa.DataType) -> pa.DataType:
-        """Delta has no time of day (ms since midnight instead), and times in us.
+        """Delta has times in us, and no time of day: ms since midnight instead, or text of one that has us.
 
         Whole numbers are bigint, as a column cannot become wider later, unless a schema is declared.
         """
         import pyarrow as pa
 
         if pa.types.is_time(kind):
-            return pa.int32()
+            return pa.int32() if pa.types.is_time32(kind) else pa.string()
         if pa.types.is_timestamp(kind):
             return pa.timestamp("us", "UTC" if kind.tz else None)
         if pa.types.is_integer(kind) and not self._is_declared:
