@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from kconnect_cli.exits import INTERRUPTED, READER_GONE
+from kconnect_cli.exits import INTERRUPTED, READER_GONE, is_of_output
 from kconnect_cli.options.command_group import HELP_OPTIONS, CommandGroup, use_plain_values
 from kconnect_cli.processes.signals import interrupts_raise
 from kconnect_cli.session import (
@@ -191,6 +191,9 @@ def _root(
 
 def main() -> None:
     """Entry point of `connect`: runs, and leaves with an exit code."""
+    from kconnect_cli.screen.output import make_streams_usable
+
+    make_streams_usable()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -221,6 +224,8 @@ def run(arguments: Sequence[str], prog_name: str = "connect") -> int:
             return _reader_gone()
         raise
     except Exception as err:
+        if is_of_output(err):
+            _let_go_of_stdout()
         return session.complain(err)
     finally:
         session.close()
@@ -255,7 +260,11 @@ def _meant(ctx: typer.Context, message: str, option: str | None) -> str | None:
 
 
 def _reader_gone() -> int:
-    """Python flushes stdout once more at its end, which would fail again and print a trace."""
+    _let_go_of_stdout()
+    return READER_GONE
+
+
+def _let_go_of_stdout() -> None:
+    """What waits to be written would fail again, with a trace, when Python flushes at its end."""
     sys.stdout = sys.__stdout__ or sys.stdout  # Typer puts a wrapper there
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return READER_GONE

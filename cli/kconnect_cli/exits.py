@@ -19,6 +19,8 @@
 from __future__ import annotations
 
 import errno
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
@@ -56,7 +58,12 @@ _CODE_OF: tuple[tuple[type[Exception], int], ...] = (
 
 
 # What a write meets, such as one of stdout, whose error names no file
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EBADF)
+
+
+# How Python keeps bytes of the command line that are no text
+_NOT_TEXT: Final = re.compile("[\udc80-\udcff]")
+_NOT_TEXT_HINT: Final = "Look at LANG and LC_ALL, and at what the terminal or the script sends."
 
 
 class ExitError(Exception):
@@ -114,12 +121,23 @@ def explain(error: BaseException) -> Explained:
     if isinstance(error, ConnectError):
         explained = plain_words(str(error))
         return Explained(explained.sentence, error.hint or explained.hint or _usual_hint(error), code)
-    if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        where = error.filename2 or error.filename  # of a copy, first the file that is read
+    if isinstance(error, OSError) and error.errno in _NOT_WRITTEN:
+        where = _file_of(error)
         return Explained(f"{where or 'The output cannot be written'}: {error.strerror}", None, code)
     if isinstance(error, OSError) and error.filename:
         return Explained(f"{error.filename}: {error.strerror}", None, code)
+    if isinstance(error, UnicodeEncodeError) and _NOT_TEXT.search(error.object):
+        return Explained(f"{error.object!a} is not a text in {sys.getfilesystemencoding()}", _NOT_TEXT_HINT, USAGE)
     return Explained(f"{type(error).__name__}: {error}", "This is a bug in connect: --verbose shows the trace.", code)
+
+
+def is_of_output(error: BaseException) -> bool:
+    """Whether stdout cannot be written."""
+    return isinstance(error, OSError) and error.errno in _NOT_WRITTEN and _file_of(error) is None
+
+
+def _file_of(error: OSError) -> object:
+    return error.filename2 or error.filename  # of a copy, first the file that is read
 
 
 def _usual_hint(error: ConnectError) -> str | None:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeAlias
 
 if TYPE_CHECKING:
@@ -32,6 +33,36 @@ class Column(NamedTuple):
 
     title: str
     text: Callable[[Row], str]
+
+
+def make_streams_usable() -> None:
+    """Before anything is opened or written: no stream is missing, and stdout takes every text.
+
+    Of one that the caller closed (`>&-`) the next file or socket would get the number, and its bytes what was meant
+    for people. Signs that the encoding of stdout does not have (LC_ALL=C, Latin-1) are written as in JSON.
+    """
+    import codecs
+    import os
+
+    for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):  # a write to the second must fail
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)  # it gets the least number that is free
+    # What Python found closed as it began is None
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 # it lives as long as the process
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    codecs.register_error("as in JSON", _as_in_json)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="as in JSON")
+
+
+def _as_in_json(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{signs[at : at + 2].hex()}" for at in range(0, len(signs), 2)), error.end
 
 
 def write_rows(rows: Sequence[Row], columns: Sequence[Column], form: Format, name: str = "name") -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import stat
+import subprocess
 import sys
 
 import pytest
 
+from kit.cli import cli_env, cli_run, connect_command
+from kit.pace import ample_s
 from kit.ports import free_port
 
 
@@ -148,3 +152,43 @@ def test_a_wrong_url_names_the_variable_or_the_file_that_has_it(connect, monkeyp
     file.write_text('[contexts.prod]\nurl = "http://h:0"\n')
     code, _, err = connect("connectors", "list", "--context", "prod")
     assert (code, err.splitlines()[0]) == (1, f"{file}: context prod: http://h:0 is not the URL of a worker")
+
+
+@pytest.fixture
+def away(tmp_path):
+    """A home with a context whose name is not ASCII."""
+    cli_run("contexts", "add", "ünïcode🎉", "http://localhost:1", home=tmp_path, expect=0)
+    return tmp_path
+
+
+def shell(line, home, **env):
+    """A line of a shell, in which `connect` is the command."""
+    line = f'connect() {{ {shlex.join(connect_command())} "$@"; }}; {line}'
+    return subprocess.run(
+        ["sh", "-c", line], capture_output=True, env=cli_env(home, env), timeout=ample_s(60), check=False
+    )
+
+
+@pytest.mark.parametrize("command", ["contexts list", "contexts list -o json", "--version", "--help"])
+@pytest.mark.parametrize(("where", "why"), [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")])
+def test_output_that_cannot_be_written_is_an_error_of_one_line(away, command, where, why):
+    done = shell(f"connect {command} >{where}", away)
+    assert (done.returncode, done.stderr.decode()) == (1, f"The output cannot be written: {why}\n")
+
+
+def test_a_change_is_made_without_any_stream(away):
+    assert shell("connect contexts remove ünïcode🎉 <&- >&- 2>&-", away).returncode == 0
+    assert shell("connect contexts list -o name", away).stdout == b""
+
+
+def test_signs_that_the_terminal_has_not_are_written_as_in_json(away):
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    (row,) = json.loads(shell("connect contexts list -o json", away, **ascii_only).stdout)
+    assert row["name"] == "ünïcode🎉"
+    table = shell("connect contexts list -o name", away, **ascii_only)
+    assert (table.returncode, table.stdout) == (0, b"\\u00fcn\\u00efcode\\ud83c\\udf89\n")
+
+
+def test_bytes_on_the_command_line_that_are_no_text_are_a_mistake_of_usage(away):
+    done = shell("connect connectors show $(printf '\\377') --url http://localhost:1", away)
+    assert (done.returncode, done.stderr.decode().splitlines()[0]) == (2, "'\\udcff' is not a text in utf-8")

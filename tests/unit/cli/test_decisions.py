@@ -22,7 +22,7 @@ from kconnect.runtime.config.labels import LabelSelector
 from kconnect_cli.contexts.profiles import Profile, Profiles, load_profiles, save_profiles
 from kconnect_cli.contexts.target import DEFAULT_URL, find_target
 from kconnect_cli.durations import seconds_of
-from kconnect_cli.exits import UsageProblem, explain
+from kconnect_cli.exits import UsageProblem, explain, is_of_output
 from kconnect_cli.files.connector_files import read_connector_files
 from kconnect_cli.options.selection import Selection, select_names
 from kconnect_cli.settings.change_display import change_text, change_to_json
@@ -348,6 +348,7 @@ def test_a_disk_without_room_is_no_bug_and_of_a_copy_the_file_that_is_written_is
     assert explain(full) == ("The output cannot be written: No space left on device", None, 1)
     copy = OSError(errno.ENOSPC, "No space left on device", "driver.jar", None, "plugins/driver.jar")
     assert explain(copy).sentence == "plugins/driver.jar: No space left on device"
+    assert (is_of_output(full), is_of_output(copy)) == (True, False)
 
 
 def test_a_class_that_a_worker_does_not_have_is_one_sentence_and_the_likely_name():
