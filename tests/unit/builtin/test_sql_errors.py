@@ -283,3 +283,22 @@ def test_what_no_table_names_is_the_state_of_the_database() -> None:
     assert blame("postgresql", StateError()) is Cause.STATE
     assert blame("mysql", Exception(9999, "?")) is Cause.STATE
     assert {*MYSQL.values()} == {*POSTGRESQL.values()} == {*Cause}
+
+
+@pytest.mark.parametrize(
+    ("value", "more"),
+    [
+        ({"n": "no number"}, {}),
+        ({"n": 1, "N": 2}, {}),
+        ({"x": 1}, {"auto_evolve": "true", "schema_contract": "freeze"}),
+    ],
+)
+def test_a_value_that_all_first_records_have_is_refused_as_theirs(
+    file: Path, value: dict[str, Any], more: dict[str, str]
+) -> None:
+    """The table has not changed: what is refused for itself is a dead letter, as it is when it comes alone."""
+    with sink_into(file, **more) as sink:
+        sink.put({"id": 1, **value}, {"id": 2, **value})
+        assert [letter.record.kafka_offset for letter in sink.errant] == [0, 1]
+        sink.put({"id": 3, "n": 4})
+    assert run(file, "SELECT id, n FROM orders") == [(3, 4)]

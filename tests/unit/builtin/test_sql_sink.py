@@ -81,8 +81,8 @@ def test_names_that_differ_in_case_alone_are_one_column_and_no_value_is_lost(fil
         sink.put({"id": 1, "Name": "a"}, {"id": 2, "name": "b"}, {"id": 3, "NAME": "c"}, {"id": 4, "Name": "d"})
         sink.put({"id": 5, "Name": "e", "name": "f"}, {"id": 6, "name": "g"})
         assert [str(record.error) for record in sink.errant] == [
-            "The record at orders-0, offset 4 cannot be written to table orders: DataError: Name and name differ in "
-            "case alone, and are one column of table orders"
+            "The record at orders-0, offset 4 cannot be written to table orders: RefusedRecordError: Name and name "
+            "differ in case alone, and are one column of table orders"
         ]
     assert rows_of(file, "SELECT id, name FROM orders ORDER BY 1") == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (6, "g")]
 

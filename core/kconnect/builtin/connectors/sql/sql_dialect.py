@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConfigError, ConnectError, DataError, Date, Decimal, Schema, Time, Timestamp, Type
+from kconnect.api import ConfigError, ConnectError, Date, Decimal, Schema, Time, Timestamp, Type
 from kconnect.api.columns import is_fine
+from kconnect.builtin.connectors.sql.sql_errors import RefusedRecordError
 from kconnect.builtin.types.column_type import JSON_NAME, UUID_NAME
 
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ class Dialect:
     def column(self, name: str) -> str:
         """A quoted name. Errors: DataError if the database would take another name for it, or none."""
         if "\0" in name:
-            raise DataError(f"{name!r} cannot be the name of a table or column")
+            raise RefusedRecordError(f"{name!r} cannot be the name of a table or column")
         if size := self._size_if_cut(name):
-            raise DataError(
+            raise RefusedRecordError(
                 f"Column {name} has a name of {size} bytes: PostgreSQL cuts it after {_POSTGRES_BYTES}, and columns "
                 "that begin alike would be one",
                 hint="Give the field a shorter name with ReplaceField, or leave it out.",

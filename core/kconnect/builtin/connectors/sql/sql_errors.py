@@ -29,6 +29,10 @@ class Cause(Enum):
         return self in (Cause.RECORD, Cause.SHAPE)
 
 
+class RefusedRecordError(DataError):
+    """What is refused of a record for itself, however many others have the same: its table has not changed."""
+
+
 # By SQLSTATE, or by its class of two letters. All others are STATE.
 POSTGRESQL: Final[Mapping[str, Cause]] = {
     "22": Cause.RECORD,  # values that a type cannot hold
@@ -129,7 +133,7 @@ OF_PYTHON: Final = (ValueError, TypeError, ArithmeticError)
 def blame(kind: str, error: BaseException) -> Cause:
     """Whom an error of a database of that kind is about: of any driver, of Python for a value, or of ours."""
     if isinstance(error, DataError):
-        return Cause.SHAPE
+        return Cause.RECORD if isinstance(error, RefusedRecordError) else Cause.SHAPE
     code = code_of(kind, error)
     if kind == "postgresql" and code:
         found = POSTGRESQL.get(str(code)) or POSTGRESQL.get(str(code)[:2], Cause.STATE)

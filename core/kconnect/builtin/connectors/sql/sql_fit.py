@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kconnect.api import DataError, Struct
+from kconnect.api import Struct
+from kconnect.builtin.connectors.sql.sql_errors import RefusedRecordError
 from kconnect.builtin.connectors.sql.sql_targets import (
     ANYTHING,
     REFUSALS,
@@ -74,7 +75,7 @@ class TableColumns:
         return self._columns.values()
 
 
-class MisfitError(DataError):
+class MisfitError(RefusedRecordError):
     """A value that its column would change."""
 
     def __init__(self, column: TableColumn, value: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kconnect.api import DataError
 from kconnect.builtin.connectors.sql.sql_blocks import Block
+from kconnect.builtin.connectors.sql.sql_errors import RefusedRecordError
 from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, TableColumns, fitted, is_safe, wider
 from kconnect.builtin.connectors.sql.sql_rows import MOST_WIDENED, Row, kind_of_values, runs_of
 from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
@@ -92,7 +93,9 @@ class TableShapes:
             )
         if not self._dialect.tells_case and (twins := _twins(run[0].columns)) is not None:
             one, other = twins
-            raise DataError(f"{one} and {other} differ in case alone, and are one column of table {run[0].table}")
+            raise RefusedRecordError(
+                f"{one} and {other} differ in case alone, and are one column of table {run[0].table}"
+            )
         columns = self._columns(cursor, run[0].table)
         if run[0].keys and not self._names_keys:
             _require_whole_key(columns, run[0])
@@ -191,7 +194,9 @@ class TableShapes:
                     f"{contract} for it"
                 )
                 if contract is not Contract.DISCARD_VALUE:
-                    raise DiscardedRowError(message) if contract is Contract.DISCARD_ROW else DataError(message)
+                    raise (
+                        DiscardedRowError(message) if contract is Contract.DISCARD_ROW else RefusedRecordError(message)
+                    )
                 self._nulls.append((names[index], DataError(message)))
         if not new:
             return run
@@ -382,7 +387,7 @@ def _fitted_cells(column: TableColumn, cells: Sequence[Any], *, is_seen: bool) -
 def _require_whole_key(columns: TableColumns, row: Row) -> None:
     """Errors: DataError for a key of which a part is missing: a delete would find the rows of others, too."""
     if missing := _missing_keys(columns, row.keys):
-        raise DataError(f"The key lacks {', '.join(missing)}, which the primary key of table {row.table} has")
+        raise RefusedRecordError(f"The key lacks {', '.join(missing)}, which the primary key of table {row.table} has")
 
 
 def _missing_keys(columns: TableColumns, keys: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from kconnect.api import DataError, Type
 from kconnect.builtin.connectors.sql.sql_blocks import Block
 from kconnect.builtin.connectors.sql.sql_bulk import array_text, array_type, bulk_statement, last_of_each
 from kconnect.builtin.connectors.sql.sql_dialect import EXACT_COLLATIONS, values_of_marks
-from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
+from kconnect.builtin.connectors.sql.sql_errors import Cause, RefusedRecordError, blame
 from kconnect.builtin.connectors.sql.sql_rows import Row, kind_of_values, runs_of
 from kconnect.builtin.connectors.sql.sql_shapes import FittedBlock, TableShapes
 from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
@@ -187,13 +187,13 @@ class TableWriter:
         return _MOST_BYTES * len(statement) + sum(map(_most_bytes, columns)) > self._longest
 
     def _require_short(self, cursor: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Errors: DataError for a row that the server does not take; ask for each row alone."""
+        """Errors: RefusedRecordError for a row that the server does not take; ask for each row alone."""
         if not hasattr(cursor, "mogrify"):  # mysql.connector, which is asked for by its name alone
             return
         for row in rows:
             size = len(cursor.mogrify(statement, row).encode(errors="surrogateescape"))
             if self._longest is not None and size > self._longest:
-                raise DataError(
+                raise RefusedRecordError(
                     f"It is a statement of {size} bytes, and the server takes {self._longest} (max_allowed_packet)",
                     hint="Set max_allowed_packet of the server to more, or leave the largest field out.",
                 )
