@@ -9,14 +9,24 @@ It stands here because built-in plugins import `kconnect.api` alone: what they n
 """
 
 from kconnect.client.http_exchange import HttpExchange, Request, Response, Terms, origin, shown_url
-from kconnect.client.http_failures import Advice, CertificateError, HttpFailure, LateError, TooLargeError
+from kconnect.client.http_failures import (
+    Advice,
+    BadAddressError,
+    CertificateError,
+    HttpFailure,
+    LateError,
+    RedirectError,
+    TooLargeError,
+)
 
 __all__ = [
     "Advice",
+    "BadAddressError",
     "CertificateError",
     "HttpExchange",
     "HttpFailure",
     "LateError",
+    "RedirectError",
     "Request",
     "Response",
     "Terms",

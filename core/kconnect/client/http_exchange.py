@@ -23,8 +23,8 @@ from urllib.parse import SplitResult, urldefrag, urljoin, urlsplit, urlunsplit
 from kconnect.client.http_failures import (
     Advice,
     BrokenOffError,
-    HttpFailure,
     NotConnectedError,
+    RedirectError,
     bad_address,
     broken_off,
     idle,
@@ -195,7 +195,7 @@ class HttpExchange:
             url = moved
             turn.where = self._terms.shown(url)
         said = f"leads elsewhere more than {pluralize(self._terms.redirects, 'time')}"
-        raise HttpFailure(f"{turn.where} {said}", f"it {said}", hint=self._terms.advice.url)
+        raise RedirectError(f"{turn.where} {said}", f"it {said}", hint=self._terms.advice.url)
 
     def close(self) -> None:
         """Let the connections go; requests open others. Idempotent."""
@@ -228,7 +228,7 @@ class HttpExchange:
         if not self._terms.leads_inside and is_led_inside(turn.led_by, connection.peer):
             connection.sock.close()
             said = f"leads to {self._terms.shown(url)}, an address of this network"
-            raise HttpFailure(f"{turn.first} {said}", f"it {said}", hint=self._terms.advice.url)
+            raise RedirectError(f"{turn.first} {said}", f"it {said}", hint=self._terms.advice.url)
         turn.peer = connection.peer
         self._current = connection.sock
         is_reusable = False

@@ -40,6 +40,10 @@ class TooLargeError(HttpFailure):
     """The answer has more bytes than were allowed."""
 
 
+class RedirectError(HttpFailure):
+    """The server leads where nobody follows: too often elsewhere, or to an address of this network."""
+
+
 class BadAddressError(HttpFailure, BadRequestError):
     """No request can be sent to this URL, or with these headers."""
 

@@ -204,6 +204,18 @@ def test_credentials_are_sent_and_stay_with_their_server(server: Server) -> None
         other.close()
 
 
+@pytest.mark.parametrize(
+    ("target", "reported"),
+    [("/items", "leads elsewhere more than 10 times"), ("ftp://x.example/items", "cannot be asked")],
+)
+def test_a_redirect_that_is_not_followed_fails_at_once(server: Server, target: str, reported: str) -> None:
+    server.answer = lambda *_: (302, {"Location": target}, b"")
+    clock = ManualClock()
+    with harness(server, clock) as source, pytest.raises(ConnectError, match=reported):
+        source.poll(1)
+    assert clock.waits == []
+
+
 def test_an_authority_of_ones_own_is_trusted_beside_the_systems(tmp_path: Path) -> None:
     authority = Authority()
     ca_file = str(authority.file(tmp_path / "ca.pem"))

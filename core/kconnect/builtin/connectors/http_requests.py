@@ -16,9 +16,11 @@ from typing import Any, Final
 from kconnect.api import ConfigError, ConnectError, RetriableError
 from kconnect.api.http_client import (
     Advice,
+    BadAddressError,
     CertificateError,
     HttpExchange,
     HttpFailure,
+    RedirectError,
     Request,
     Response,
     Terms,
@@ -107,7 +109,7 @@ class HttpClient:
     def _send(self, request: Request) -> Response:
         try:
             return self._exchange.send(request)
-        except (CertificateError, TooLargeError):
+        except (BadAddressError, CertificateError, RedirectError, TooLargeError):  # no repeat changes these
             raise
         except HttpFailure as err:
             raise BusyError(str(err), hint=err.hint) from err
