@@ -74,14 +74,19 @@ def load_folder(folder: str | Path) -> list[ConnectorFile]:
 
 
 def connector_paths(folder: str | Path) -> list[Path]:
-    """The connector files of a folder, by name. Errors: NotFoundError."""
+    """The connector files of a folder, by name, and links to files that are not there: what they meant is missing.
+
+    Errors: NotFoundError.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise NotFoundError(f"{folder} is not a folder.", hint="Create it, or name the one with your connector files.")
     return [
         path
         for path in sorted(folder.iterdir())
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+        if path.suffix.lower() in SUFFIXES
+        and not path.name.startswith(".")
+        and (path.is_file() or (path.is_symlink() and not path.exists()))
     ]
 
 

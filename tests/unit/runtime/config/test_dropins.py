@@ -237,6 +237,13 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
     assert [loaded.name for loaded in load_folder(tmp_path)] == ["a", "b"]
 
 
+def test_a_link_of_a_folder_to_a_file_that_is_gone_is_no_connector_less(tmp_path: Path) -> None:
+    """`apply --prune` would delete the connector that it defined."""
+    (tmp_path / "orders.json").symlink_to("gone.json")
+    with pytest.raises(NotFoundError, match=r"orders\.json does not exist"):
+        load_folder(tmp_path)
+
+
 def test_two_files_may_not_give_the_same_name(tmp_path: Path) -> None:
     write(tmp_path, "1.properties", "name=a")
     write(tmp_path, "2.properties", "name=a")
