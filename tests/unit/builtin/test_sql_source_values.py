@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import sqlite3
 import zoneinfo
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +237,19 @@ def test_of_a_decimal_only_what_sums_of_doubles_add_is_left_out(stored: Any, wan
         return
     with pytest.raises(ValueError, match="has more than 2 digits behind the point"):
         decimal_of(stored, 2, False)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("value", ["garbage", "", "0000-00-00", "01/02/2026", "2026-01-01 10:00 PM", 10**18, b"\0"])
+def test_a_row_whose_time_sqlite_cannot_read_is_reported_and_not_passed_over(file: Path, value: Any, zone: str) -> None:
+    """As no time it compares with none, so that it would never be found."""
+    add(file, "a")
+    with source_of(file, **BOTH, db_timezone=zone) as source:
+        assert [values_of(record)[1] for record in source.poll(1)] == ["a"]
+        with closing(sqlite3.connect(file)) as database, database:
+            database.execute("INSERT INTO orders (name, at) VALUES ('b', ?)", (value,))
+        with pytest.raises(ConnectError, match=r"Column at has a value .* that is not of type timestamp"):
+            source.poll(1)
+    change(file, "UPDATE orders SET at = '2026-01-03' WHERE name = 'b'")
+    with source_of(file, **BOTH, db_timezone=zone) as source:
+        assert [values_of(record)[1] for record in source.poll(2)] == ["a", "b"]

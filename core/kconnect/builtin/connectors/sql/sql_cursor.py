@@ -120,6 +120,8 @@ def statement(
                 conditions.append(f"{time} {'>=' if identity else '>'} {mark(moment)}")
         if not conditions:
             conditions.append(f"{time} IS NOT NULL")
+        if style.kind == "sqlite":  # what it reads no time in: such a row is reported, not passed over
+            conditions = [f"({' AND '.join(conditions)} OR {time} IS NULL AND {_values(cursor, style)} IS NOT NULL)"]
     elif place.incrementing is not None:
         conditions.append(f"{identity} > {mark(place.incrementing)}")
     else:
@@ -166,6 +168,12 @@ def moment_of(value: Any, zone: datetime.tzinfo) -> int:
         found = found.replace(tzinfo=zone)
     micros: int = (found - _EPOCH) // _MICROSECOND
     return micros
+
+
+def _values(cursor: Cursor, style: SqlStyle) -> str:
+    """The first of its times that is not null, as it stands."""
+    names = [style.quote(name) for name in cursor.timestamps]
+    return names[0] if len(names) == 1 else f"COALESCE({', '.join(names)})"
 
 
 def _time_expression(cursor: Cursor, style: SqlStyle) -> str:

@@ -302,8 +302,8 @@ class RoundReader:
             try:
                 return _chunk(shape, cursor, rows, target)
             except ColumnError as error:
-                known = self._texts.setdefault(target.name, set())
-                if self._kind != "sqlite" or error.column.name in known:
+                known, name = self._texts.setdefault(target.name, set()), error.column.name
+                if self._kind != "sqlite" or name in known or name.lower() in _names_of(cursor):
                     found = error
                     if self._settings.gives_up_rows:
                         try:
@@ -311,7 +311,7 @@ class RoundReader:
                         except ColumnError as placeless:
                             found = placeless
                     raise DataError(f"{target.name} cannot be read: {found}", hint=found.hint) from found
-                known.add(error.column.name)
+                known.add(name)
                 log.warning("%s: %s. The column is read as text from now on", target.name, error)
 
     def _shape(

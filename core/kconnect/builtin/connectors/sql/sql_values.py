@@ -212,7 +212,9 @@ def _moment(value: Any) -> datetime.datetime:
         return _EPOCH + datetime.timedelta(milliseconds=round((value - _JULIAN_1970) * _MS_A_DAY))
     if isinstance(value, int):
         return _EPOCH + datetime.timedelta(milliseconds=value)
-    found: datetime.datetime = moment_of_iso(value) if isinstance(value, str) else value
+    found = moment_of_iso(value) if isinstance(value, str) else value
+    if not isinstance(found, datetime.datetime):
+        raise TypeError(f"{type(value).__name__} is not a time")
     return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
