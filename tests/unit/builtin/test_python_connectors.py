@@ -19,8 +19,9 @@ MODULE = """
 import asyncio
 import dataclasses
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import duckdb
 import pyarrow as pa
 
 from kconnect.api import RetriableError, SinkRecord, SourceRecord
@@ -34,6 +35,37 @@ RELEASE = threading.Event()
 class Reading:
     place: str
     value: float
+
+
+class Place(NamedTuple):
+    name: str
+    level: int
+
+
+class Pair(NamedTuple):
+    key: str
+    value: Place
+
+
+def named():
+    yield Place("north", 3)
+    yield Pair("k", Place("south", 4))
+    yield {"places": {Place("west", 5)}}
+
+
+def relations(offset):
+    yield duckdb.sql("SELECT range AS x FROM range(2)"), 1
+    yield duckdb.sql("SELECT 1 AS x WHERE false"), 2
+    yield pa.chunked_array([[1]]), 3
+
+
+def circles(offset):
+    if offset is None:
+        circle = {}
+        circle["me"] = circle
+        yield circle, 1
+        yield (1, 2, 3), 2
+    yield {"x": 1}, 3
 
 
 def kinds():
@@ -285,6 +317,30 @@ def test_a_retriable_error_calls_it_again_from_its_last_offset(own: Any) -> None
     with source_of("away") as source:
         assert [record.value for record in source.poll(3)] == ["a", "a", "b"]
     assert own.CALLS == [None, 1]
+
+
+def test_a_named_tuple_is_its_fields_unless_they_are_those_of_a_pair(own: Any) -> None:
+    with source_of("named") as source:
+        one, pair, inner = source.poll(3)
+    assert (one.key, one.value) == (None, {"name": "north", "level": 3})
+    assert (pair.key, pair.value) == ("k", {"name": "south", "level": 4})
+    assert inner.value == {"places": [{"name": "west", "level": 5}]}
+
+
+def test_what_gives_its_columns_to_arrow_is_a_table(own: Any) -> None:
+    with source_of("relations") as source:
+        assert [record.value["x"] for record in source.poll(2)] == [0, 1]
+        with pytest.raises(DataError, match=r"relations gave a ChunkedArray that is no table"):
+            source.poll(1)
+
+
+def test_an_item_that_is_no_record_is_given_up_alone_where_errors_are_tolerated(own: Any) -> None:
+    with source_of("circles", **{"errors.tolerance": "all"}) as source:
+        (record,) = source.poll(1)
+        assert (record.value, record.source_offset) == ({"x": 1}, {"offset": 3})
+        refused = [str(one.error) for one in source.errant]
+    assert "A value contains itself, or is nested too deeply" in refused[0]
+    assert "gave a tuple of 3: (1, 2, 3)" in refused[1]
 
 
 @pytest.mark.parametrize(

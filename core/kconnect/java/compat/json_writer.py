@@ -9,6 +9,7 @@ from decimal import Decimal as PyDecimal
 from typing import Any
 
 from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timestamp, Type
+from kconnect.api.natural_values import natural
 from kconnect.java.compat.jackson import quote, write_double, write_float
 from kconnect.java.compat.to_string import java_class
 
@@ -180,6 +181,8 @@ def _write_schemaless(value: Any) -> str:
     if value is None:
         return "null"
     writer = _SCHEMALESS.get(type(value))
+    if writer is None and type(made := natural(value)) in _SCHEMALESS:
+        return _write_schemaless(made)
     if writer is None:
         name = java_class(value)
         is_java = name.startswith("java.")

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from kconnect.api import Schema, Struct, Type
+from kconnect.api.natural_values import natural
 from kconnect.api.values_text import number_text
 
 
@@ -18,10 +19,13 @@ def java_text(value: Any, schema: Schema | None = None) -> str:
     Differs: dates are in UTC, Java takes the worker's zone; bytes are given as text (U+FFFD where they are no UTF-8),
     Java gives the address of the array.
     """
-    if isinstance(value, str):
+    if type(value) is str:
         return value
     writer = _WRITERS.get(type(value))
-    return writer(value, schema) if writer is not None else str(value)
+    if writer is not None:
+        return writer(value, schema)
+    made = natural(value)
+    return str(value) if type(made) is type(value) else java_text(made, schema)
 
 
 def double_text(value: float) -> str:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kconnect.api import DataError, RecordBatch, SourceRecord
 from kconnect.api.columns import arrow_type
+from kconnect.api.natural_values import is_named_tuple, natural
 from kconnect.builtin.connectors.arrow_schemas import schema_of
 from kconnect.builtin.connectors.fitting_rows import ArrowRows, fitting
 
 _SCALAR_FIELD = "offset"
+_PAIRS = (("key", "value"), ("record", "offset"))
 
 
 class RecordMaker:
     """Makes records of items. With `has_offsets` a pair is (record, offset), else it is (key, value).
 
-    `give_up` is called with rows of tables that no record can have, and raises or keeps them.
+    `give_up` is called with what no record can have, and raises or keeps it.
     """
 
     def __init__(
@@ -32,17 +33,24 @@ class RecordMaker:
         self._name, self._topic, self._partition, self._has_offsets = name, topic, partition, has_offsets
         self._give_up = give_up
 
-    def record(self, item: Any) -> SourceRecord:
-        """One item as a record. Errors: DataError for a tuple that is no pair, and an offset that cannot be kept."""
+    def record(self, item: Any) -> SourceRecord | None:
+        """One item as a record; None for one that was given up: a tuple that is no pair, a value that holds itself.
+
+        Errors: DataError for an offset that cannot be kept; those of `give_up`.
+        """
         offset = None
-        if self._has_offsets and isinstance(item, tuple):
+        if self._has_offsets and _is_pair(item):
             given, offset = self._pair(item, "(record, offset)")
             item, offset = given, self._offset(offset)
         if isinstance(item, SourceRecord):
             return item if offset is None else item.new_record(source_partition=self._partition, source_offset=offset)
-        key, value = self._pair(item, "(key, value)") if isinstance(item, tuple) else (None, item)
         partition = self._partition if offset is not None else None
-        return SourceRecord(partition, offset, self._topic, plain(value), key=plain(key))
+        try:
+            key, value = self._pair(item, "(key, value)") if _is_pair(item) else (None, item)
+            return SourceRecord(partition, offset, self._topic, _natural(value), key=_natural(key))
+        except DataError as error:
+            self._give_up(SourceRecord(partition, offset, self._topic, _shown(item)), error)
+            return None
 
     def has_columns(self, item: Any) -> bool:
         """Whether the item is a batch or an Arrow table, also in a pair with its offset."""
@@ -56,13 +64,15 @@ class RecordMaker:
         return item if isinstance(item, RecordBatch) else self._batch_of_table(item, offset)
 
     def _is_pair_of_columns(self, item: Any) -> bool:
-        return self._has_offsets and isinstance(item, tuple) and len(item) == 2 and is_columns(item[0])
+        return self._has_offsets and _is_pair(item) and len(item) == 2 and is_columns(item[0])
 
     def _batch_of_table(self, table: Any, offset: Mapping[str, Any] | None) -> RecordBatch:
         import pyarrow as pa
 
-        whole = table.combine_chunks().to_batches() if isinstance(table, pa.Table) else [table]
-        rows = whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
+        rows = table
+        if not isinstance(table, pa.RecordBatch):
+            whole = self._table(table).combine_chunks()
+            rows = next(iter(whole.to_batches()), None) or pa.RecordBatch.from_pylist([], schema=whole.schema)
         schema, found = schema_of(rows.schema), ArrowRows(rows)
         made, partition = fitting(found, schema), self._partition if offset else None
         for row, error in made.misfits:
@@ -76,6 +86,15 @@ class RecordMaker:
             source_partition=partition,
             source_offsets=offsets if offset else None,
         )
+
+    def _table(self, given: Any) -> Any:
+        """Errors: DataError for a column alone, which gives itself to Arrow likewise."""
+        import pyarrow as pa
+
+        try:
+            return pa.table(given)
+        except (pa.ArrowException, TypeError, ValueError) as err:
+            raise DataError(f"{self._name} gave a {type(given).__qualname__} that is no table: {err}") from err
 
     def _pair(self, item: tuple[Any, ...], wanted: str) -> tuple[Any, Any]:
         if len(item) != 2:
@@ -104,18 +123,15 @@ def given_offset(kept: Mapping[str, Any] | None) -> Any:
 
 
 def is_columns(item: Any) -> bool:
-    """Whether it is a batch or an Arrow table; asked by name, so that pyarrow is not imported for it."""
-    kind = type(item)
-    return isinstance(item, RecordBatch) or (
-        kind.__module__ == "pyarrow.lib" and kind.__name__ in ("Table", "RecordBatch")
-    )
+    """Whether it is a batch, or gives its columns to Arrow: a table, a data frame, a relation of DuckDB."""
+    return isinstance(item, RecordBatch) or hasattr(type(item), "__arrow_c_stream__")
 
 
-def plain(value: Any) -> Any:
-    """Dataclasses as dicts; other values as they are."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return value
+def _natural(value: Any) -> Any:
+    try:
+        return natural(value)
+    except RecursionError:  # whose trace has a thousand lines
+        raise DataError("A value contains itself, or is nested too deeply") from None
 
 
 def table_of(batch: RecordBatch) -> Any:
@@ -140,6 +156,14 @@ def table_of_records(values: Sequence[Any]) -> Any:
         raise DataError(f"The values cannot be a table: {err}") from err
 
 
+def _is_pair(item: Any) -> bool:
+    """Whether it is meant as a pair: a named tuple is a value with fields, unless these are those of a pair."""
+    return isinstance(item, tuple) and (not is_named_tuple(item) or item._fields in _PAIRS)  # type: ignore[attr-defined]
+
+
 def _shown(item: Any) -> str:
-    text = repr(item)
+    try:
+        text = repr(item)
+    except Exception as error:  # the user's own __repr__, or one that is nested too deeply
+        return f"a {type(item).__qualname__}, whose repr() raises {type(error).__name__}"
     return text if len(text) <= 100 else text[:100] + ".."

@@ -15,6 +15,7 @@ from typing import Any
 from kconnect.api import (
     Config,
     ConfigDef,
+    DataError,
     ExactlyOnceSupport,
     RecordBatch,
     RetriableError,
@@ -139,7 +140,7 @@ class PythonSourceTask(SourceTask):
             config["topic"],
             self._partition,
             has_offsets=function.takes("offset"),
-            give_up=self.context.report_errant,
+            give_up=self._give_up,
         )
         self._offset = self.context.offset_storage_reader().offset(self._partition)
         self._interval_s: float | None = None
@@ -206,10 +207,18 @@ class PythonSourceTask(SourceTask):
             if item is None:
                 continue  # nothing new, says the function
             record = self._maker.record(item)
+            if record is None:
+                continue
             if record.source_offset is not None and record.source_partition == self._partition:
                 self._offset = record.source_offset
             records.append(record)
         return records or None
+
+    def _give_up(self, record: SourceRecord, error: DataError) -> None:
+        """Errors: those of `report_errant`, where no record may be left out."""
+        self.context.report_errant(record, error)
+        if record.source_offset is not None:
+            self._offset = record.source_offset
 
     def _ended(self) -> None:
         self._feed = None
