@@ -10,7 +10,15 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import ConfigError, ConnectError, DataError
-from kconnect.builtin.connectors.sql.sql_cursor import MARK, Cursor, Place, SqlStyle, offset_columns, statement
+from kconnect.builtin.connectors.sql.sql_cursor import (
+    MARK,
+    Cursor,
+    Place,
+    SqlStyle,
+    before_repeat,
+    offset_columns,
+    statement,
+)
 from kconnect.builtin.connectors.sql.sql_source_config import CONFIG
 from kconnect.builtin.connectors.sql.sql_tables import TableId, chosen, joined, mapped, parted
 
@@ -141,3 +149,39 @@ def test_a_table_has_to_match_just_one_entry_of_a_mapping() -> None:
     assert mapped(["public.*:id", "old.*:no"], ORDERS) == "id"
     with pytest.raises(ConfigError, match="matches 2 entries"):
         mapped([".*orders:id", "public.*:no"], ORDERS)
+
+
+@pytest.mark.parametrize(
+    ("zone", "begins", "lasts_min"),
+    [
+        ("Europe/Berlin", "2026-10-25T00:00:00+00:00", 60),
+        ("America/New_York", "2026-11-01T05:00:00+00:00", 60),
+        ("Australia/Lord_Howe", "2026-04-04T14:30:00+00:00", 30),
+    ],
+)
+def test_rows_of_two_equal_hours_are_all_found_although_the_second_compares_as_the_first(
+    zone: str, begins: str, lasts_min: int
+) -> None:
+    style, cursor = SqlStyle("postgresql", STYLE.quote, zoneinfo.ZoneInfo(zone)), Cursor(None, ("at",))
+    first, minute = datetime.datetime.fromisoformat(begins), datetime.timedelta(minutes=1)
+    rows, found = dict[int, datetime.datetime](), list[int]()
+    place: datetime.datetime | None = None
+    for passed in range(-90, 3 * 60, 5):
+        now = first + passed * minute
+        end_us = before_repeat(round(now.timestamp() * 1_000_000), cursor, style)
+        is_within = 0 <= passed < 2 * lasts_min
+        assert end_us == round((first if is_within else now).timestamp() * 1_000_000)
+        (end,) = statement("SELECT", cursor, Place(), end_us, style)[1]
+        new = {at: row for row, at in rows.items() if at < end and (place is None or at > place)}
+        found += [row for row, at in rows.items() if at in new]
+        place = max(new, default=place)
+        rows[passed] = now.astimezone(style.zone).replace(tzinfo=None) + datetime.timedelta(seconds=1)
+    assert sorted(found) == [*rows][:-1]
+
+
+def test_times_with_a_zone_and_those_of_utc_come_at_once() -> None:
+    within = round(datetime.datetime.fromisoformat("2026-10-25T00:30:00+00:00").timestamp() * 1_000_000)
+    berlin = SqlStyle("postgresql", STYLE.quote, zoneinfo.ZoneInfo("Europe/Berlin"))
+    assert before_repeat(within, Cursor(None, ("at",), has_zone=True), berlin) == within
+    assert before_repeat(within, Cursor(None, ("at",)), STYLE) == within
+    assert before_repeat(10**18, Cursor(None, ("at",)), berlin) == 10**18

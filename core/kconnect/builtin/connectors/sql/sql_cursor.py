@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import DataError
+from kconnect.api import ConnectError, DataError
 from kconnect.builtin.types.iso_text import moment_of_iso
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ UTC_TEXT = "kconnect_utc"
 """A function that a connection to SQLite is given, for times in a zone: `utc_text`, by which they are compared."""
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MICROSECOND = datetime.timedelta(microseconds=1)
+_MICROSECOND, _MINUTE = datetime.timedelta(microseconds=1), datetime.timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,11 @@ class Cursor:
     """Whether the database's times have a zone."""
     walls: tuple[str, ...] = ()
     """Are those of `timestamps` that have none, where another one has."""
+
+    @property
+    def names(self) -> set[str]:
+        """All of its columns, in lower case."""
+        return {name.lower() for name in (*self.timestamps, self.incrementing or "")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,42 @@ def offset_columns(
     found[TIMESTAMP] = ms.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
     found[NANOS] = pc.multiply(micros, pa.scalar(1000, pa.int64()))
     return found
+
+
+def before_repeat(time_us: int, cursor: Cursor, style: SqlStyle) -> int:
+    """The time, or in two equal hours of autumn when the first begins: by times without a zone they are one.
+
+    A row of the second hour compares with those of the first, and would never be found behind them. When both are over
+    their rows are read in one order.
+    """
+    if cursor.has_zone or not style.is_zoned:
+        return time_us
+    try:
+        local = (_EPOCH + time_us * _MICROSECOND).astimezone(style.zone).replace(second=0, microsecond=0, fold=0)
+    except OverflowError:
+        return time_us
+    first = None
+    while local.utcoffset() != local.replace(fold=1).utcoffset():  # zones change at whole minutes
+        first, local = local, local - _MINUTE
+    return time_us if first is None else (first - _EPOCH) // _MICROSECOND
+
+
+def nullable(table: str, what: str) -> ConnectError:
+    """The error for a table whose columns of the mode may be null."""
+    return ConnectError(
+        f"{table} cannot be read: {what}, and rows without a value would never be found",
+        hint="Declare the column NOT NULL, or set validate.non.null=false to leave such rows out.",
+    )
+
+
+def of_two_zones(table: str, mode: str, cursor: Cursor, style: SqlStyle) -> ConnectError:
+    """The error for times that cannot be compared: MySQL knows zones by name only where somebody has loaded them."""
+    return ConnectError(
+        f"{table} cannot be read: of its columns {', '.join(cursor.timestamps)} for mode={mode} "
+        f"{', '.join(cursor.walls)} has times of db.timezone={style.zone}, and the others moments, which MySQL cannot "
+        "compare with them",
+        hint="Name columns of one type in timestamp.column.name, or make them so in a view.",
+    )
 
 
 def moment_of(value: Any, zone: datetime.tzinfo) -> int:

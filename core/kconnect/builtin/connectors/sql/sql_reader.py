@@ -30,7 +30,18 @@ from kconnect.builtin.connectors.sql.sql_columns import (
     inferred,
 )
 from kconnect.builtin.connectors.sql.sql_connection import cancel, driver_connection, give_up_rows
-from kconnect.builtin.connectors.sql.sql_cursor import MARK, UTC_TEXT, Cursor, Place, SqlStyle, moment_of, statement
+from kconnect.builtin.connectors.sql.sql_cursor import (
+    MARK,
+    UTC_TEXT,
+    Cursor,
+    Place,
+    SqlStyle,
+    before_repeat,
+    moment_of,
+    nullable,
+    of_two_zones,
+    statement,
+)
 from kconnect.builtin.connectors.sql.sql_describe import Description, columns_of, describe, nested, selected
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of, placeholders
 from kconnect.builtin.connectors.sql.sql_session import MYSQL_UTC
@@ -156,6 +167,7 @@ class RoundReader:
         self._stopping = threading.Event()
         self._connection: sa.Connection | None = None  # the reader's, but that stop() may cancel what runs on it
         self._shapes: dict[str, RowShape] = {}
+        self._waits: dict[str, int] = {}  # by target, the beginning of the two equal hours that it waits for
         self._texts: dict[str, set[str]] = {}  # by target, columns of SQLite that held what is not of their type
         self._ahead: set[str] = set()  # targets whose offset was said to be in the future
         self._thread = threading.Thread(target=self._run, name=f"sql-reader-{name}", daemon=True)
@@ -249,13 +261,13 @@ class RoundReader:
         """Give all rows; the shape of them if there is none."""
         cursor = cursor_of(target, description)
         if cursor is not None and cursor.walls and self._kind == "mysql" and self._style.is_zoned:
-            raise _of_two_zones(target, cursor, self._style)
+            raise of_two_zones(target.name, target.mode, cursor, self._style)
         has_times = cursor is not None and bool(cursor.timestamps)
         end_us = None
         if has_times:
             now_us = self._now_us(connection)
             self._look_ahead(target, place, now_us)
-            end_us = now_us - self._settings.delay_ms * 1000
+            end_us = self._end_us(target, cursor, now_us)
         if has_times and place == Place() and target.initial_ms is not None:
             present_us = self._now_us(connection) if target.initial_ms == -1 else target.initial_ms * 1000
             place = Place(None, present_us)
@@ -303,7 +315,7 @@ class RoundReader:
                 return _chunk(shape, cursor, rows, target)
             except ColumnError as error:
                 known, name = self._texts.setdefault(target.name, set()), error.column.name
-                if self._kind != "sqlite" or name in known or name.lower() in _names_of(cursor):
+                if self._kind != "sqlite" or name in known or (cursor is not None and name.lower() in cursor.names):
                     found = error
                     if self._settings.gives_up_rows:
                         try:
@@ -347,6 +359,17 @@ class RoundReader:
                 target.name,
                 ahead_s,
             )
+
+    def _end_us(self, target: Target, cursor: Cursor | None, now_us: int) -> int:
+        """Up to when rows are read."""
+        wanted_us = now_us - self._settings.delay_ms * 1000
+        end_us = wanted_us if cursor is None else before_repeat(wanted_us, cursor, self._style)
+        if end_us != wanted_us and self._waits.get(target.name) != end_us:
+            log.info(
+                "%s: an hour comes twice in %s: rows of both come when they are over", target.name, self._style.zone
+            )
+            self._waits[target.name] = end_us
+        return end_us
 
     def _now_us(self, connection: sa.Connection) -> int:
         """The database's present."""
@@ -419,7 +442,7 @@ def cursor_of(target: Target, description: Description) -> Cursor | None:
         column = find(name)
         incrementing = column.name if column is not None else name
         if column is not None and column.is_optional and target.requires_values:
-            raise _nullable(target, f"its column {name} for mode={target.mode} may be null")
+            raise nullable(target.name, f"its column {name} for mode={target.mode} may be null")
     if "timestamp" in target.mode:
         columns = [find(name) for name in target.timestamps]
         timestamps = tuple(c.name if c else n for c, n in zip(columns, target.timestamps, strict=True))
@@ -428,31 +451,8 @@ def cursor_of(target: Target, description: Description) -> Cursor | None:
         if has_zone:
             walls = tuple(column.name for column in present if column.kind != "timestamptz")
         if present and all(column.is_optional for column in present) and target.requires_values:
-            raise _nullable(target, f"its columns {', '.join(timestamps)} for mode={target.mode} may all be null")
+            raise nullable(target.name, f"its columns {', '.join(timestamps)} for mode={target.mode} may all be null")
     return Cursor(incrementing, timestamps, has_zone, walls)
-
-
-def _nullable(target: Target, what: str) -> ConnectError:
-    return ConnectError(
-        f"{target.name} cannot be read: {what}, and rows without a value would never be found",
-        hint="Declare the column NOT NULL, or set validate.non.null=false to leave such rows out.",
-    )
-
-
-def _of_two_zones(target: Target, cursor: Cursor, style: SqlStyle) -> ConnectError:
-    """MySQL knows zones by name only where somebody has loaded them."""
-    return ConnectError(
-        f"{target.name} cannot be read: of its columns {', '.join(cursor.timestamps)} for mode={target.mode} "
-        f"{', '.join(cursor.walls)} has times of db.timezone={style.zone}, and the others moments, which MySQL cannot "
-        "compare with them",
-        hint="Name columns of one type in timestamp.column.name, or make them so in a view.",
-    )
-
-
-def _names_of(cursor: Cursor | None) -> set[str]:
-    """The columns that the mode goes by, in lower case."""
-    names = () if cursor is None else (*cursor.timestamps, cursor.incrementing or "")
-    return {name.lower() for name in names}
 
 
 def _chunk_without(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]], target: Target) -> Chunk:
@@ -460,8 +460,8 @@ def _chunk_without(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequen
 
     A time before year 1 is before all others, where rows of year 1 begin.
     """
-    misfits, kept, places = shape.misfits(rows), list(rows), _names_of(cursor)
-    times = set() if cursor is None else {name.lower() for name in cursor.timestamps}
+    misfits, kept = shape.misfits(rows), list(rows)
+    places, times = (cursor.names, {*map(str.lower, cursor.timestamps)}) if cursor is not None else (set(), set())
     for one in misfits:
         cells: list[Any] = []
         for column, value in zip(shape.columns, rows[one.row], strict=True):
