@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
-import sysconfig
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,6 +17,7 @@ from kconnect.api import (
 )
 from kconnect.api.wording import pluralize
 from kconnect.builtin.types.seen_columns import seen_column
+from kconnect.builtin.user_functions import FUNCTION_CONFIG, found_function
 from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
@@ -27,39 +25,21 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=ConnectRecord)
 
-FUNCTION_CONFIG = "function"
 TAKES_CONFIG = "takes"
 _BATCH = "batch"
 
 
 def _function(name: str) -> Callable[[Any], Any]:
-    """What is named. Errors: ConfigError, also for a module that raises while it is imported."""
-    module_name, _, path = name.strip().partition(":")
-    if not module_name or not path:
-        raise ConfigError.invalid(FUNCTION_CONFIG, name, "Must be module:function")
+    """What is named. Errors: ConfigError, also for one that takes no record."""
+    found = found_function(name.strip())
     try:
-        found: Any = importlib.import_module(module_name)
-    except Exception as err:  # a module of the user's
-        problem = f"Module {module_name} cannot be imported: {type(err).__name__}: {err}{looked_in(err, module_name)}"
-        raise ConfigError.invalid(FUNCTION_CONFIG, name, problem) from err
-    for part in path.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        raise ConfigError.invalid(FUNCTION_CONFIG, name, f"Module {module_name} has no function {path}")
-    return found  # type: ignore[no-any-return]  # callable() says nothing of arguments
-
-
-def looked_in(error: BaseException, module_name: str) -> str:
-    """Where Python looked for a module, if it is that which it did not find; else empty."""
-    top = module_name.partition(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or error.name not in (top, module_name):
-        return ""
-    own = set(map(sysconfig.get_path, ("stdlib", "platstdlib")))
-    folders = [each or "." for each in dict.fromkeys(sys.path) if os.path.isdir(each or ".")]
-    # Spark's folder for files of an application is there in a worker, and empty
-    spark = ("lib-dynload", "userFiles-")
-    shown = [each for each in folders if each not in own and not os.path.basename(each).startswith(spark)]
-    return f"; looked in {', '.join(shown)}. Install it, or name its folder in plugin.path"
+        inspect.signature(found).bind(None)
+    except TypeError as error:
+        problem = f"It must take one argument, the record or batch: {error}"
+        raise ConfigError.invalid(FUNCTION_CONFIG, name, problem) from error
+    except ValueError:
+        return found  # of C: it says nothing of its arguments
+    return found
 
 
 def _check(_: str, value: Any) -> None:

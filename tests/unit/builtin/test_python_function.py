@@ -38,6 +38,15 @@ def all_of_t(batch):
 def text(given):
     return "text"
 
+def two(record, more):
+    return record
+
+def none_at_all():
+    return None
+
+def with_default(record, more=1):
+    return record
+
 def same_batch(batch):
     return batch
 
@@ -59,6 +68,7 @@ number = 5
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "own_functions.py").write_text(MODULE, "utf-8")
     (tmp_path / "broken_functions.py").write_text("import nowhere_to_be_found\n", "utf-8")
+    (tmp_path / "ending_functions.py").write_text("raise SystemExit(3)\n", "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
     sys.modules.pop("own_functions", None)
@@ -101,6 +111,19 @@ def test_a_function_says_where_a_transformation_applies(
     assert results([TransformStep(Filter(), predicate)], records_of("a", "b"), as_batch=as_batch) == left
 
 
+def test_a_module_that_has_changed_is_imported_again(tmp_path: Path) -> None:
+    record = records_of("a")[0]
+    assert configured(PythonTransform, "shout").apply(record).value == "A"
+    changed = MODULE.replace("record.value.upper()", 'record.value + "!"')
+    (tmp_path / "own_functions.py").write_text(changed, "utf-8")
+    assert configured(PythonTransform, "shout").apply(record).value == "a!"
+
+
+def test_what_has_a_default_need_not_be_given() -> None:
+    record = records_of("a")[0]
+    assert configured(PythonTransform, "with_default").apply(record) is record
+
+
 def test_a_method_can_be_named() -> None:
     record = records_of("a")[0]
     assert configured(PythonTransform, "Made.same").apply(record) is record
@@ -113,6 +136,9 @@ def test_a_method_can_be_named() -> None:
         (":shout", "Must be module:function"),
         ("own_functions:whisper", "Module own_functions has no function whisper"),
         ("own_functions:number", "Module own_functions has no function number"),
+        ("own_functions:two", "It must take one argument, the record or batch: missing a required argument: 'more'"),
+        ("own_functions:none_at_all", "It must take one argument, the record or batch: too many positional arguments"),
+        ("ending_functions:f", "cannot be imported: SystemExit: 3, at "),
         ("missing_functions:f", "Module missing_functions cannot be imported: ModuleNotFoundError"),
         ("broken_functions:f", "cannot be imported: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
     ],

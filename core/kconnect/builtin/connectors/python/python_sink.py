@@ -20,7 +20,8 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
 from kconnect.builtin.connectors.python.made_records import table_of, table_of_records
-from kconnect.builtin.connectors.python.user_code import ARGUMENTS_PREFIX, FUNCTION_CONFIG, UserFunction, takes_of
+from kconnect.builtin.connectors.python.user_code import ARGUMENTS_PREFIX, UserFunction, takes_of
+from kconnect.builtin.user_functions import FUNCTION_CONFIG
 from kconnect.builtin.version import KAFKA_VERSION
 
 TAKES_CONFIG = "function.takes"

@@ -25,7 +25,8 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
 from kconnect.builtin.connectors.python.made_records import RecordMaker, given_offset
-from kconnect.builtin.connectors.python.user_code import ARGUMENTS_PREFIX, FUNCTION_CONFIG, UserFunction
+from kconnect.builtin.connectors.python.user_code import ARGUMENTS_PREFIX, UserFunction
+from kconnect.builtin.user_functions import FUNCTION_CONFIG
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)

@@ -1,31 +1,16 @@
-"""Functions of the user's own: found by `module:name`, called with what they take, and where they failed."""
+"""Functions that sources and sinks call: with what they take, by name."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import linecache
-import os
-import sys
-import sysconfig
-import threading
-import traceback
 import typing
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from kconnect.api import ConfigError, ConnectError, RetriableError
-from kconnect.builtin.python_function import looked_in
+from kconnect.builtin.user_functions import FUNCTION_CONFIG, found_function, place_of
 
-FUNCTION_CONFIG = "function"
 ARGUMENTS_PREFIX = "function.args."
-_OURS = Path(__file__).parents[3]
-_STANDARD = Path(sysconfig.get_paths()["stdlib"])
-
-_lock = threading.Lock()  # guards _seen: tasks of one process import at the same time
-_seen: dict[str, tuple[int, int]] = {}  # of a module: time and size of its file when it was imported
 
 
 class UserFunction:
@@ -38,7 +23,7 @@ class UserFunction:
     def __init__(self, name: str, props: Mapping[str, str], given: tuple[str, ...] = (), first: bool = False) -> None:
         """`first`: the function is called with one argument more, before all others, whatever its name."""
         self.name = name.strip()
-        self.call = _found(self.name)
+        self.call = found_function(self.name)
         self._parameters = _parameters(self.call)
         if first and self._parameters:
             del self._parameters[next(iter(self._parameters))]
@@ -92,17 +77,6 @@ class UserFunction:
                 raise ConfigError.invalid(ARGUMENTS_PREFIX + name, self._settings[name], problem)
 
 
-def place_of(error: BaseException) -> str | None:
-    """The line of the user's own code that an error came from: `poller.py:7: x = 1 / 0`."""
-    if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        return f"{_shown(error.filename)}:{error.lineno}: {(error.text or '').strip()}"
-    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-        file = frame.f_code.co_filename
-        if _is_users(file):
-            return f"{_shown(file)}:{line}: {linecache.getline(file, line).strip()}"
-    return None
-
-
 def takes_of(call: Callable[..., Any]) -> str | None:
     """What the first parameter's annotation says a sink's function takes: record, records, arrow; None if nothing."""
     names = list(_parameters(call))
@@ -131,46 +105,6 @@ def _bool(text: str) -> bool:
 _BY_KIND: dict[Any, Callable[[str], Any]] = {int: int, float: float, bool: _bool}
 
 
-def _found(name: str) -> Callable[..., Any]:
-    module_name, _, path = name.partition(":")
-    if not module_name or not path:
-        raise ConfigError.invalid(FUNCTION_CONFIG, name, "Must be module:function")
-    try:
-        found: Any = _module(module_name)
-    except (Exception, SystemExit) as err:  # a module of the user's
-        place = place_of(err)
-        said = err.msg if isinstance(err, SyntaxError) else err
-        problem = f"Module {module_name} cannot be imported: {type(err).__name__}: {said}{looked_in(err, module_name)}"
-        raise ConfigError.invalid(FUNCTION_CONFIG, name, f"{problem}, at {place}" if place else problem) from err
-    for part in path.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        raise ConfigError.invalid(FUNCTION_CONFIG, name, f"Module {module_name} has no function {path}")
-    return found  # type: ignore[no-any-return]  # callable() says nothing of arguments
-
-
-def _module(name: str) -> ModuleType:
-    """The module, imported again if its file has changed: slots outlive many starts of a connector."""
-    with _lock:
-        if name not in sys.modules:
-            importlib.invalidate_caches()
-        module = importlib.import_module(name)
-        state = _state(module)
-        if state is not None and _seen.get(name, state) != state:
-            module = importlib.reload(module)
-        if state is not None:
-            _seen[name] = state
-        return module
-
-
-def _state(module: ModuleType) -> tuple[int, int] | None:
-    try:
-        found = os.stat(module.__file__ or "")
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
-
-
 def _parameters(call: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     try:
         return dict(inspect.signature(call).parameters)
@@ -183,13 +117,3 @@ def _hints(call: Callable[..., Any]) -> dict[str, Any]:
         return typing.get_type_hints(call)
     except Exception:  # annotations are the user's code, and may name what is imported for checkers only
         return {}
-
-
-def _is_users(file: str) -> bool:
-    path = Path(file)
-    is_library = {"site-packages", "dist-packages"} & set(path.parts)
-    return path.is_file() and not is_library and not path.is_relative_to(_STANDARD) and _OURS not in path.parents
-
-
-def _shown(file: str) -> str:
-    return file.removeprefix(os.getcwd() + os.sep)
