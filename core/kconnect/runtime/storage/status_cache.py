@@ -153,6 +153,10 @@ class StatusCache:
         """Connectors that have a status, or one being written."""
         return set(self._connectors)
 
+    def named(self) -> set[str]:
+        """Connectors that have a status, or whose tasks have one."""
+        return {*self._connectors, *self._tasks}
+
     def statuses(self) -> dict[Subject, StoredStatus]:
         """Everything read: connectors, then tasks, including tasks whose connector has no status."""
         found: dict[Subject, StoredStatus] = {}

@@ -63,6 +63,10 @@ class StatusReader(Protocol):
         """Connectors that have a status, or one being written."""
         ...
 
+    def named(self) -> set[str]:
+        """Connectors that have a status, or whose tasks have one: of a connector that is gone these may be left."""
+        ...
+
     def topics(self, connector: str) -> Mapping[str, TopicUse]:
         """The topics a connector has used, by name."""
         ...
@@ -250,6 +254,10 @@ class TopicStatusStore:
     def connectors(self) -> set[str]:
         with self._lock:
             return self._cache.connectors()
+
+    def named(self) -> set[str]:
+        with self._lock:
+            return self._cache.named()
 
     def topics(self, connector: str) -> dict[str, TopicUse]:
         with self._lock:

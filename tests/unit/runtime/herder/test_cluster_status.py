@@ -12,6 +12,7 @@ from kconnect.model import ConnectorType, RunState, TaskId, TaskState
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
 from kconnect.runtime.herder.cluster.status_watch import StatusKeeper
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
+from kconnect.runtime.storage.snapshot import ClusterSnapshot
 from kconnect.runtime.storage.status_store import TopicStatusStore
 from kconnect.runtime.storage.status_topic import StoredStatus, encode_status, status_key
 from kit.waiting import eventually
@@ -73,6 +74,11 @@ def workers(topic, stores):
     yield topic, frozen, stores[1]
     for store in stores:
         store.stop()
+
+
+def value_of(topic, subject):
+    """The last value of its key."""
+    return {record.key: record.value for record in topic.records}[status_key(subject)]
 
 
 def stop_all(status):
@@ -307,6 +313,40 @@ def test_the_leader_deletes_again_what_was_said_late_of_a_connector_that_does_no
     keeper.note("conn")
     keeper.look()
     assert (other.status("gone"), other.status("conn").state) == (None, RunState.RUNNING)
+
+
+def test_the_leader_deletes_what_was_said_late_of_the_tasks_of_a_connector_that_does_not_exist_too(workers, stores):
+    """A connector's status was deleted, its tasks' were known no more, and stayed in the topic for ever."""
+    topic, leader, _ = workers
+    late = TaskId("gone", 0)
+    keeper = StatusKeeper(leader, ManualClock(), is_ours=lambda _: False, is_orphan={late, "gone"}.__contains__)
+    for subject in (late, "gone"):
+        stores[1].put(subject, StoredStatus(RunState.UNASSIGNED, "late:1", 5))
+    keeper.note("gone")
+    keeper.look()
+    assert [value_of(topic, subject) for subject in (late, "gone")] == [None, None]
+
+
+def test_what_is_being_written_of_a_connector_that_does_not_exist_is_looked_at_again(workers, stores, monkeypatch):
+    topic, leader, _ = workers
+    late = TaskId("gone", 0)
+    keeper = StatusKeeper(leader, ManualClock(), is_ours=lambda _: False, is_orphan=lambda subject: subject == late)
+    stores[1].put(late, StoredStatus(RunState.UNASSIGNED, "late:1", 5))
+    with monkeypatch.context() as during:
+        during.setattr(stores[0], "is_writing", lambda subject: True)
+        keeper.note(late)
+        keeper.look()
+    keeper.look()
+    assert value_of(topic, late) is None
+
+
+def test_a_new_leader_deletes_statuses_of_tasks_whose_connector_has_none(workers, stores):
+    topic, leader, _ = workers
+    late = TaskId("gone", 0)
+    stores[1].put(late, StoredStatus(RunState.UNASSIGNED, "late:1", 5))
+    leader.clean_up(ClusterSnapshot(configs={"conn": {}}, task_counts={"conn": 1}))
+    assert value_of(topic, late) is None
+    assert value_of(topic, TASK) is not None
 
 
 def test_the_keeper_looks_at_what_is_read_on_a_thread_of_its_own(workers, stores):

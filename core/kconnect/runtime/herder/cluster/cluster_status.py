@@ -292,12 +292,23 @@ class ClusterStatus:
             log.warning("%s; this worker leaves it so until the next rebalance", _covered(subject, said, last))
         return count <= _MOST_REPEATS
 
-    def forget(self, subject: Subject) -> None:
-        """Delete the status of a connector or task that does not exist: it was written late. Only the leader does."""
+    def forget(self, subject: Subject) -> bool:
+        """Delete the status of a connector, with those of its tasks, or of a task, that does not exist: it was written
+        late. Only the leader does. Returns False to be called again later: a write is in progress.
+        """
         with self._lock:
-            if self._store.last(subject) is not None and not self._store.is_writing(subject):
-                log.info("Deleting the status of %s again: it does not exist", subject)
-                self._store.put(subject, StoredStatus(RunState.DESTROYED, self.worker_id, self.generation))
+            if self._store.last(subject) is None:
+                return True
+            # Whoever has read that a connector's status is deleted knows its tasks' no more
+            subjects: list[Subject] = (
+                [subject] if isinstance(subject, TaskId) else [*self._store.tasks(subject), subject]
+            )
+            if any(self._store.is_writing(each) for each in subjects):
+                return False
+            for each in subjects:
+                log.info("Deleting the status of %s again: it does not exist", each)
+                self._store.put(each, StoredStatus(RunState.DESTROYED, self.worker_id, self.generation))
+        return True
 
     def _put(
         self, subject: Subject, state: RunState, trace: str | None, version: str | None, *, ends: bool = False
@@ -368,7 +379,7 @@ class ClusterStatus:
 
         Source: updateDeletedConnectorStatus, updateDeletedTaskStatus, resetActiveTopics.
         """
-        for name in sorted(self._store.connectors()):
+        for name in sorted(self._store.named()):
             gone = StoredStatus(RunState.DESTROYED, self.worker_id, self.generation)
             tasks = self._store.tasks(name)
             if snapshot.contains(name):

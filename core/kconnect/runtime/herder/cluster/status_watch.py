@@ -126,10 +126,12 @@ class StatusKeeper:
         with self._lock:
             noted, self._noted = self._noted, set()
         for subject in noted:
-            if self._status.is_behind(subject) or (self._is_ours(subject) and not self._status.repeat(subject)):
+            if (
+                self._status.is_behind(subject)
+                or (self._is_ours(subject) and not self._status.repeat(subject))
+                or (self._is_orphan(subject) and not self._status.forget(subject))
+            ):
                 self.note(subject)
-            elif self._is_orphan(subject):
-                self._status.forget(subject)
 
     def _run(self) -> None:
         while not self._stop.is_set():
