@@ -15,7 +15,7 @@ from kconnect.runtime.herder.decisions.events import Reconfigure, TaskConfigsFai
 from kit.local_work import world
 from kit.memory_launcher import MemoryLauncher
 from kit.pace import ample_s
-from kit.sample_connectors import SamplePlugins
+from kit.sample_connectors import SamplePlugins, SampleSource
 from kit.waiting import eventually
 
 C, T0 = "fsrc", TaskId("fsrc", 0)
@@ -225,6 +225,29 @@ def test_an_error_that_nobody_expects_fails_the_connector_and_is_asked_to_who_re
         eventually(lambda: reported, 5, "reported")
         assert str(reported[0]) == "Connector fsrc could not be started: ValueError: a bug with source"
         assert at.state(C) is RunState.FAILED
+
+
+def test_tasks_of_one_class_in_two_versions_have_each_its_own():
+    class Versions(SamplePlugins):
+        def connector_class(self, name, version=None):
+            return type("Sample", (SampleSource,), {"version": lambda self: version or "2.0"})
+
+        def require_version(self, plugin, wanted):
+            assert plugin.version() == wanted
+
+    old = TaskId("old", 0)
+    with world(plugins=Versions()) as at:
+        at.connector("old", tasks=1, connector_plugin_version="1.0")
+        at.work.start(Work((), (T0,)), at.connector(C, tasks=1))
+        at.work.start(Work((), (old,)), at.configs.snapshot())
+        eventually(lambda: len(at.launcher.starts) == 2, 5, "both have started")
+        for spec in at.launcher.starts:
+            at.status.report_task(spec.id, spec.run, RunState.RUNNING, None)
+
+        def versions():
+            return [known and known.version for known in map(at.statuses.status, (T0, old))]
+
+        eventually(lambda: versions() == ["2.0", "1.0"], 5, "each task has the version that runs")
 
 
 def test_orders_that_come_after_the_end_are_not_carried_out():

@@ -73,7 +73,7 @@ class LocalWork:
         self._starts = 0  # guarded by _lock
         self._targets: dict[str, TargetState] = {}  # the target states of connectors, as last requested
         self._is_closed = False
-        self._versions: dict[str, str | None] = {}  # of task classes' connectors, by connector.class
+        self._versions: dict[tuple[str, str | None], str | None] = {}  # of connectors, by class and version wanted
 
     # -- orders of the herder's thread --------------------------------------------------------------------------------
 
@@ -346,14 +346,14 @@ class LocalWork:
 
     def _version(self, entry: ConnectorEntry) -> str | None:
         """The version of the connector's tasks: its own, until a slot reports another."""
-        name = entry.config.get("connector.class", "")
-        if name not in self._versions:
+        wanted = entry.config.get("connector.class", ""), entry.config.get("connector.plugin.version")
+        if wanted not in self._versions:
             try:
-                self._versions[name] = str(self._host.new_plugin(entry.config).version())
+                self._versions[wanted] = str(self._host.new_plugin(entry.config).version())
             except Exception:  # a plugin call
-                log.debug("The version of %s is unknown", name, exc_info=True)
-                self._versions[name] = None
-        return self._versions[name]
+                log.debug("The version of %s is unknown", wanted[0], exc_info=True)
+                self._versions[wanted] = None
+        return self._versions[wanted]
 
     def _target(self, entry: ConnectorEntry) -> TargetState:
         return self._targets.get(entry.name, entry.target_state)
