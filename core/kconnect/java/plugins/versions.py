@@ -1,4 +1,7 @@
-"""Versions of Java's plugins: asked of Java once for each state of a folder's files, and kept in the cache folder."""
+"""Versions of Java's plugins: asked of Java once for each state of a folder's files, and kept in the cache folder.
+
+A class that could not be loaded is asked for again by the next process: another Java, an option or memory may help.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ log = logging.getLogger(__name__)
 # So few classes load in a JVM that runs anyway; more would stay in its memory
 _FEW: Final = 8
 UNDEFINED: Final = "undefined"
+_NOT_OWN: Final = "it is a class of the worker's, not of this folder"
 # Source: PluginScanner.reflectiveErrorDescription
 _REASONS: Final = {
     "java.lang.NoSuchMethodException": (
@@ -62,7 +66,8 @@ class PluginVersions:
         """The versions of several classes, in one JVM; those are missing of which Java cannot be asked, or, without
         `asks`, was not asked before.
 
-        Errors: none, unless `strict`; the log says why Java cannot be asked, and which class cannot be loaded, once.
+        Errors: none, unless `strict`; the log says why Java cannot be asked, and which class cannot be loaded, once in
+        a process.
         """
         pairs = list(wanted)
         with self._lock:
@@ -91,7 +96,8 @@ class PluginVersions:
             with suppress(OSError, ConnectError):  # asked again next time
                 path = self._file(place)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                replace_file(path, json.dumps({name: asdict(found) for name, found in self._known[place].items()}))
+                kept = {name: asdict(one) for name, one in self._known[place].items() if _lasts(one.problem)}
+                replace_file(path, json.dumps(kept))
 
     @contextmanager
     def _asked(self, count: int) -> Iterator[HostProcess]:
@@ -112,11 +118,17 @@ class PluginVersions:
                 self._known[location] = {
                     name: Loaded(found["version"], found["problem"], tuple(found["kinds"]))
                     for name, found in reported.items()
+                    if _lasts(found["problem"])
                 }
         return self._known[location]
 
     def _file(self, location: Path) -> Path:
         return cache_folder() / "java" / f"versions-{self._index.folder(location).fingerprint()}.json"
+
+
+def _lasts(problem: str | None) -> bool:
+    """Whether it is so for as long as the files are these."""
+    return problem in (None, _NOT_OWN)
 
 
 def _loaded(host: HostProcess, name: str, place: Path) -> Loaded:
@@ -131,5 +143,5 @@ def _loaded(host: HostProcess, name: str, place: Path) -> Loaded:
             log.warning("plugin.path: %s in %s cannot be loaded: %s", name, place, problem)
             return Loaded(problem=problem)
     if not reported["own"]:
-        return Loaded(problem="it is a class of the worker's, not of this folder")
+        return Loaded(problem=_NOT_OWN)
     return Loaded(reported["version"], kinds=tuple(reported["kinds"]))

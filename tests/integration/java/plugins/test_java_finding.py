@@ -252,6 +252,27 @@ def test_a_jar_that_is_none_and_a_class_for_a_newer_java_are_reported_by_name(tm
         assert "found.Found$Stamp" not in {info.class_name for info in registry.describe()}
 
 
+def test_a_class_that_could_not_be_loaded_is_asked_for_again_after_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found_folder(tmp_path / "moods", "1.0.0", only=("Stamp", "Moody"))
+
+    def listed(*options: str) -> set[str]:
+        caplog.clear()
+        java = JavaSettings(heap="128m", options=options)
+        with closing(PluginRegistry.load(str(tmp_path), java=java)) as registry:
+            registry.describe()
+            return {info.class_name for info in registry.describe() if info.class_name.startswith("found.Found$")}
+
+    problem = f"found.Found$Moody in {tmp_path}/moods cannot be loaded: IllegalStateException: not today"
+    for start in ("the first", "the next"):
+        assert listed() == {"found.Found$Stamp"}
+        logged = [record.message for record in caplog.records]
+        assert logged.count(f"plugin.path: {problem}") == 1, f"{start} log says why"
+    assert listed("-Dfound.good.day=true") == {"found.Found$Stamp", "found.Found$Moody"}, "with what it needs"
+    assert "cannot be loaded" not in caplog.text
+
+
 @pytest.mark.parametrize("home", ["nowhere", "empty"])
 def test_without_java_python_plugins_work_and_javas_say_what_is_missing(tmp_path: Path, home: str) -> None:
     plugin_path = found_folder(tmp_path / "path" / "fresh", "1.0.0", only=("Ticker",)).parent

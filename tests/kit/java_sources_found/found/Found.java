@@ -139,7 +139,7 @@ public class Found {
     /** Named in no manifest, and cannot be made. */
     public static class Moody<R extends ConnectRecord<R>> extends Stamp<R> {
         public Moody() {
-            throw new IllegalStateException("not today");
+            if (!Boolean.getBoolean("found.good.day")) throw new IllegalStateException("not today");
         }
     }
 
