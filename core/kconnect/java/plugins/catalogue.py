@@ -227,14 +227,11 @@ class JavaPlugins:
     def _kind(self, name: str, folder: str | None, kinds: tuple[str, ...]) -> str:
         """Which of the wanted kinds the class is: by services, else Java is asked. Errors: ConfigError."""
         known: Any = {"source"} if name in KAFKAS_OWN else self.index.kinds(name)
-        if not known:
-            try:
-                known = set(describe(java_class(name, folder, Hosted, self._host))["kinds"])
-            except ConnectError as err:
-                raise ConfigError(f"Java cannot load {name}: {err}", hint=err.hint) from err
         # Its manifests may name fewer: what extends StringConverter is a header converter too
         if not known & set(kinds):
             known = known | set(self.index.plugins(reads=False).get(name, {}))
+        if not known & set(kinds):
+            known = known | self._kinds_by_java(name, folder)
         for kind in kinds:
             if kind in known:
                 return kind
@@ -244,6 +241,14 @@ class JavaPlugins:
             if "rest_extension" in known
             else None,
         )
+
+    def _kinds_by_java(self, name: str, folder: str | None) -> set[str]:
+        try:
+            return set(describe(java_class(name, folder, Hosted, self._host))["kinds"])
+        except ConfigError:
+            raise
+        except ConnectError as err:
+            raise ConfigError(f"Java cannot load {name}: {err}", hint=err.hint) from err
 
 
 def _short_names(full: str, kind: str) -> tuple[str, ...]:

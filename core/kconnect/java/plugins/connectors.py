@@ -12,7 +12,7 @@ from kconnect.api.connector import ConnectorTransactionBoundaries, ExactlyOnceSu
 from kconnect.errors import BadRequestError, ConnectError
 from kconnect.java.plugins.connection import JavaConnection
 from kconnect.java.plugins.definitions import config_values
-from kconnect.java.plugins.descriptions import settings_of, version_of
+from kconnect.java.plugins.descriptions import describe, settings_of, version_of
 from kconnect.java.plugins.hosting import Hosted, java_class
 from kconnect.java.plugins.java_error import JavaHostDiedError, JavaPluginError, java_error
 from kconnect.java.plugins.jvm import DIED
@@ -81,6 +81,8 @@ class JavaConnector(Hosted):
         return Config(config_values(reported, self.config()))
 
     def config(self) -> ConfigDef:
+        if describe(type(self))["config"] is None:
+            raise BadRequestError(f"{self.java_class}.config() must return a ConfigDef that is not null.")
         return settings_of(type(self))
 
     def version(self) -> str:

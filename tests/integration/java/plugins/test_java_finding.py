@@ -273,6 +273,20 @@ def test_a_class_that_could_not_be_loaded_is_asked_for_again_after_a_restart(
     assert "cannot be loaded" not in caplog.text
 
 
+def test_a_class_is_of_kinds_that_no_manifest_gives_it(tmp_path: Path) -> None:
+    (jar,) = found_folder(tmp_path / "words", "1.0.0", only=("Words", "Ticker")).glob("*.jar")
+    with ZipFile(jar) as archive:
+        members = {name: archive.read(name) for name in archive.namelist() if not name.endswith(".HeaderConverter")}
+    with ZipFile(jar, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    java = JavaSettings(heap="128m", discovery="service_load")
+    with closing(PluginRegistry.load(str(tmp_path), java=java)) as registry:
+        assert registry.header_converter("found.Found$Words")().version() == "1.0.0"
+        with pytest.raises(ConfigError, match=r"Ticker is a Java class of type source, not header_converter"):
+            registry.header_converter(_TICKER)
+
+
 @pytest.mark.parametrize("home", ["nowhere", "empty"])
 def test_without_java_python_plugins_work_and_javas_say_what_is_missing(tmp_path: Path, home: str) -> None:
     plugin_path = found_folder(tmp_path / "path" / "fresh", "1.0.0", only=("Ticker",)).parent

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.errors import BadRequestError, ConnectError
+from kconnect.errors import BadRequestError, ConfigError, ConnectError
 from kconnect.java.devbroker import DevBroker
 from kconnect.java.plugins import JavaSettings
 from kconnect.runtime.config.variables import Variables
@@ -32,6 +32,7 @@ _KINDS = {
     "storage.Converter": "Form",
     "storage.HeaderConverter": "Heads",
 }
+_ODD: Mapping[str, tuple[str, ...]] = {"Source": ("Sloppy", "Bare", "Unmade"), "Step": ("UnmadeStep",)}
 _PLACES = ("", "transforms.t.", "predicates.p.", "value.converter.", "header.converter.")
 """Where the same table of settings is, for each kind."""
 _VALUES: Mapping[str, tuple[str, ...]] = {
@@ -61,8 +62,9 @@ def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> str:
         for name in given.namelist():
             made.writestr(name, given.read(name))
         for interface, name in _KINDS.items():
-            named = f"typed.Typed${name}\n" + ("typed.Typed$Sloppy\n" if name == "Source" else "")
-            made.writestr(f"META-INF/services/org.apache.kafka.connect.{interface}", named)
+            named = (name, *_ODD.get(name, ()))
+            lines = "".join(f"typed.Typed${one}\n" for one in named)
+            made.writestr(f"META-INF/services/org.apache.kafka.connect.{interface}", lines)
     return str(path)
 
 
@@ -189,3 +191,16 @@ def test_a_check_that_gives_nothing_or_an_error_without_text_is_reported(validat
     del config["string"]
     with pytest.raises(BadRequestError, match=r"^typed\.Typed\$Sloppy\.validate\(\) must return a Config"):
         validator.validate(config)
+
+
+def test_a_class_that_java_cannot_make_is_a_mistake_of_the_request(validator: ConnectorValidator) -> None:
+    config = random_config(Random(6))
+    infos = validator.validate({**config, "transforms.t.type": "typed.Typed$UnmadeStep", "tasks.max": "many"})
+    errors = {info.value.name: info.value.error_messages for info in infos.configs if info.value}
+    (why,) = errors["transforms.t.type"]
+    assert "Java cannot load typed.Typed$UnmadeStep: IllegalStateException: no licence" in why
+    assert errors["tasks.max"], "and no other setting is left unchecked"
+    with pytest.raises(ConfigError, match=r"Java cannot load typed\.Typed\$Unmade: IllegalStateException: no licence"):
+        validator.validate({**config, "connector.class": "typed.Typed$Unmade"})
+    with pytest.raises(BadRequestError, match=r"^typed\.Typed\$Bare\.config\(\) must return a ConfigDef that is not"):
+        validator.validate({**config, "connector.class": "typed.Typed$Bare"})

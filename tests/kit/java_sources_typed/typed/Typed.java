@@ -193,4 +193,26 @@ public class Typed {
             return given.containsKey("string") ? found : null;
         }
     }
+
+    /** Has no table of settings. */
+    public static class Bare extends Source {
+        @Override
+        public ConfigDef config() {
+            return null;
+        }
+    }
+
+    /** Cannot be made. */
+    public static class Unmade extends Source {
+        public Unmade() {
+            throw new IllegalStateException("no licence");
+        }
+    }
+
+    /** Cannot be made. */
+    public static class UnmadeStep<R extends ConnectRecord<R>> extends Step<R> {
+        public UnmadeStep() {
+            throw new IllegalStateException("no licence");
+        }
+    }
 }
