@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -263,7 +262,7 @@ final class SourceCalls implements Session.Served {
     /** Ends of transactions that the task asked for. Source: WorkerTransactionContext. */
     private static final class Transactions implements TransactionContext {
         private static final String NO_RECORD = "Source record used to define transaction boundaries may not be null";
-        private final Map<SourceRecord, Boolean> records = new IdentityHashMap<>();
+        private final Map<SourceRecord, Boolean> records = new HashMap<>(); // an equal one will do, as in Java's worker
         private Boolean batch;
         private String contradiction; // fails the poll, so that the task cannot swallow it
 

@@ -127,8 +127,9 @@ def test_a_task_that_cannot_be_created_says_what_its_class_has_to_be(host: HostP
         started(host, folder, name, gives_runs=False)
 
 
-def test_a_poll_of_one_schema_is_a_batch_for_each_transaction(host: HostProcess, folder: str) -> None:
-    task = started(host, folder, "NumbersTask", gives_runs=True, count="300", ends="29,-79")
+@pytest.mark.parametrize("copies", ["false", "true"], ids=["named", "named by an equal record"])
+def test_a_poll_of_one_schema_is_a_batch_for_each_transaction(host: HostProcess, folder: str, copies: str) -> None:
+    task = started(host, folder, "NumbersTask", gives_runs=True, count="300", ends="29,-79", copies=copies)
     requests = task.context.transaction_context()
     assert isinstance(requests, TransactionRequests)
     found = []

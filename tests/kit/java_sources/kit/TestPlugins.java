@@ -274,6 +274,7 @@ public class TestPlugins {
         private boolean odd;
         private String idle;
         private List<String> ends;
+        private boolean copies; // it names a record that is equal to the last one
 
         @Override
         public String version() {
@@ -283,6 +284,7 @@ public class TestPlugins {
         @Override
         public void start(Map<String, String> config) {
             ends = List.of(config.getOrDefault("ends", "").split(","));
+            copies = Boolean.parseBoolean(config.get("copies"));
             topic = config.get("topic");
             count = Long.parseLong(config.getOrDefault("count", "1000"));
             bad = Long.parseLong(config.getOrDefault("bad", "-1"));
@@ -320,6 +322,7 @@ public class TestPlugins {
                 made.add(new SourceRecord(Map.of("source", "numbers"), Map.of("next", after), value.equals("nowhere") ? null : topic,
                         Schema.STRING_SCHEMA, "k" + next, misfit && next == bad ? Schema.INT32_SCHEMA : Schema.STRING_SCHEMA, value));
                 SourceRecord last = made.get(made.size() - 1);
+                if (copies) last = last.newRecord(topic, null, last.keySchema(), last.key(), last.valueSchema(), last.value(), null);
                 if (ends.contains(Long.toString(next))) context.transactionContext().commitTransaction(last);
                 if (ends.contains(Long.toString(-next))) context.transactionContext().abortTransaction(last);
             }
