@@ -10,10 +10,17 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from kconnect.api import ConfigData, ConfigProvider, ConnectorClientConfigOverridePolicy, ConnectorClientConfigRequest
+from kconnect.api import (
+    ConfigData,
+    ConfigDef,
+    ConfigProvider,
+    ConnectorClientConfigOverridePolicy,
+    ConnectorClientConfigRequest,
+)
 from kconnect.api.config_key import ConfigValue
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.java.plugins.connection import JavaConnection
+from kconnect.java.plugins.definitions import config_values
 from kconnect.java.plugins.descriptions import version_of
 from kconnect.java.plugins.hosting import Hosted
 from kconnect.java.plugins.java_error import JavaHostDiedError
@@ -143,11 +150,15 @@ class JavaConfigProvider(OfWorker, ConfigProvider):
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
         reported = self._ask("get", path=path, keys=list(keys))
-        return ConfigData({key: value for key, value in reported["data"].items() if value is not None}, reported["ttl"])
+        found = reported["data"] or {}
+        return ConfigData({key: value for key, value in found.items() if value is not None}, reported["ttl"])
 
 
 class JavaOverridePolicy(OfWorker, ConnectorClientConfigOverridePolicy):
-    """Runs o.a.k.connect.connector.policy.ConnectorClientConfigOverridePolicy in the host JVM."""
+    """Runs o.a.k.connect.connector.policy.ConnectorClientConfigOverridePolicy in the host JVM.
+
+    Differs: where it gives no list Java's worker takes the connector, whose tasks fail; here it is refused.
+    """
 
     def validate(self, request: ConnectorClientConfigRequest) -> list[ConfigValue]:
         kind, named = str(request.connector_type), request.connector_class
@@ -161,7 +172,9 @@ class JavaOverridePolicy(OfWorker, ConnectorClientConfigOverridePolicy):
             props=dict(request.client_props),
             **{"class": place[0], "folder": place[1]},
         )
-        return [ConfigValue(value["name"], value["value"], [], list(value["errors"] or ())) for value in reported]
+        if reported is None:
+            raise ConnectError(f"{self.java_class}.validate() must return a list, not null")
+        return config_values(reported, ConfigDef())
 
     def version(self) -> str:
         try:

@@ -1,7 +1,6 @@
 package kconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -90,7 +89,7 @@ final class WorkerCalls implements Session.Served {
                 connector(a),
                 given,
                 ConnectorClientConfigRequest.ClientType.valueOf(upper(a.get("client")))));
-        return values == null ? new ArrayList<>() : ConfigJson.values(new Config(values), table);
+        return values == null ? null : ConfigJson.values(new Config(values), table);
     }
 
     /** The class of the connector; of one of Python's the interface that it would have here. */

@@ -193,6 +193,8 @@ def test_a_config_provider_of_javas_gives_values_and_says_what_it_lacks(
         assert resolved.ttl_ms == 7000
         with pytest.raises(ConfigError, match=r"\$\{vault:nobody\} in a of c cannot .* no variable 'nobody'"):
             variables.resolve({"a": "${vault:nobody}"}, "c")
+        with pytest.raises(ConfigError, match=r"config provider vault: there is no 'user' in void"):
+            variables.resolve({"a": "${vault:void:user}"}, "c")
         with pytest.raises(ConfigError, match="config provider vault: the vault is locked"):
             variables.resolve({"a": "${vault:locked:user}"}, "c")
         with pytest.raises(ConfigError, match=r"exit code 5"):
@@ -213,7 +215,7 @@ def test_an_override_policy_of_javas_is_asked_with_typed_values(registry: Plugin
     assert policy is not None
     with closing(policy):
         validator = ConnectorValidator(registry, worker, Variables(), policy=policy)
-        given = {"linger.ms": "50", "acks": "1"}
+        given = {"linger.ms": "50", "acks": "1", "client.id": "me"}
         config = {"name": "c", "connector.class": _TICKER, "topic": "t"}
         infos = validator.validate({**config, **{f"producer.override.{key}": text for key, text in given.items()}})
         errors = {
@@ -224,7 +226,12 @@ def test_an_override_policy_of_javas_is_asked_with_typed_values(registry: Plugin
         assert errors == {
             "producer.override.linger.ms": [],
             "producer.override.acks": [f"c ({_TICKER}, source) may not set acks of its PRODUCER"],
+            "producer.override.client.id": ["null"],  # what an exception without a message says
         }
+        silent = validator.validate({**config, "name": "nobody's", "producer.override.linger.ms": "50"})
+        (refused,) = (info.value for info in silent.configs if info.value and info.value.error_messages)
+        assert refused.name == "producer.override.linger.ms"
+        assert "validate() must return a list, not null" in refused.error_messages[0]
         ours = registry.connector_class("FileStreamSink")
         asked = ConnectorClientConfigRequest("f", ConnectorType.SINK, ours, {"linger.ms": "101"}, ClientType.ADMIN)
         assert policy.validate(asked)[0].error_messages == [

@@ -240,6 +240,7 @@ public class Found {
         @Override
         public ConfigData get(String path, Set<String> keys) {
             if (path.equals("exit")) Runtime.getRuntime().halt(5);
+            if (path.equals("void")) return new ConfigData(null);
             if (path.equals("locked")) throw new ConfigException("the vault is locked");
             Map<String, String> found = keys.stream().filter(secrets::containsKey)
                     .collect(Collectors.toMap(key -> key, key -> secrets.get(key) + path));
@@ -261,11 +262,12 @@ public class Found {
 
         @Override
         public List<ConfigValue> validate(ConnectorClientConfigRequest request) {
+            if (request.connectorName().equals("nobody's")) return null;
             return request.clientProps().entrySet().stream().map(entry -> {
                 ConfigValue value = new ConfigValue(entry.getKey(), entry.getValue(), List.of(), new ArrayList<>());
                 boolean isSmall = entry.getValue() instanceof Number number && number.longValue() <= Long.parseLong(most);
                 if (!entry.getKey().equals("linger.ms") || !isSmall) {
-                    value.addErrorMessage(request.connectorName() + " (" + request.connectorClass().getName() + ", "
+                    value.addErrorMessage(entry.getKey().equals("client.id") ? null : request.connectorName() + " (" + request.connectorClass().getName() + ", "
                             + request.connectorType() + ") may not set " + entry.getKey() + " of its " + request.clientType());
                 }
                 return value;
