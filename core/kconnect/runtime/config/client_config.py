@@ -7,7 +7,7 @@ a warning that names it. `librdkafka.X` under any of these prefixes passes X unc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -74,6 +74,8 @@ _MAX_POLL_INTERVAL_MS: Final = 300_000  # Java's default, and librdkafka's
 # Source: ConsumerConfig.checkUnsupportedConfigsPostProcess (Kafka 4.3, KIP-848)
 _CLASSIC_ONLY: Final = frozenset({"heartbeat.interval.ms", "partition.assignment.strategy", "session.timeout.ms"})
 _CONSUMER_ONLY: Final = frozenset({"group.remote.assignor"})
+_POLICY: Final = "connector.client.config.override.policy"
+_ALLOWLIST: Final = "connector.client.config.override.allowlist"
 _PRINCIPAL_KEYS: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
 
 
@@ -300,21 +302,48 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
     Source: o.a.k.connect.connector.policy.*ConnectorClientConfigOverridePolicy (Kafka 4.3).
     Errors: ConfigError for another name; a Python class of the worker's is `herder.validation.override_policies`.
     """
-    match policy.strip().rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy"):
+    match _included(policy):
         case "All":
             return None
         case "Principal" if key in _PRINCIPAL_KEYS:
             return None
         case "Allowlist" if key in allowlist:
             return None
-        case "None" | "Principal" | "Allowlist" as name:
+        case str(name):
             return f"The '{name}' policy does not allow '{key}' to be overridden in the connector configuration."
         case _:
             raise ConfigError.invalid(
-                "connector.client.config.override.policy",
+                _POLICY,
                 policy,
                 "String must be one of: All, Allowlist, None, Principal, or name a Python class",
             )
+
+
+def refuse_overrides(worker: Mapping[str, str], connector: Mapping[str, str], clients: Collection[str]) -> None:
+    """Refuse overrides of these clients that an included policy of the worker forbids, as one made stricter may.
+
+    Differs: Java asks a policy of one's own here, too; ours is asked when the connector is created or changed.
+    Errors: ConfigError. Source: Worker.connectorClientConfigOverrides (Kafka 4.3).
+    """
+    policy = worker.get(_POLICY, "All")
+    if _included(policy) is None:
+        return
+    allowed = parse_type(_ALLOWLIST, worker.get(_ALLOWLIST, ""), ConfigDef.Type.LIST)
+    split = {key: key.partition(".override.") for key in connector}
+    given = {key: name for key, (client, _, name) in sorted(split.items()) if client in clients and name}
+    errors = {key: override_error(policy, name, allowed) for key, name in given.items()}
+    refused = {key: why for key, why in errors.items() if why is not None}
+    if refused:
+        raise ConfigError(
+            f"Client Config Overrides not allowed: {', '.join(refused)}. {' '.join(refused.values())}",
+            hint=f"Remove them from the connector's config, or have {_POLICY} of the worker allow them.",
+        )
+
+
+def _included(policy: str) -> str | None:
+    """The short name of one of Connect's own policies; None for another."""
+    name = policy.strip().rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy")
+    return name if name in ("All", "Allowlist", "None", "Principal") else None
 
 
 def _producer_defaults(worker: Mapping[str, str], client_id: str, is_idempotent: bool) -> dict[str, str]:

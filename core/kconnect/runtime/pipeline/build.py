@@ -14,7 +14,7 @@ from kconnect.api import (
 )
 from kconnect.errors import ConfigError
 from kconnect.java.plugins import JavaChain, JavaSinkTask, JavaSourceTask
-from kconnect.model import ConnectorType
+from kconnect.model import ConnectorType, TaskSpec
 from kconnect.runtime.config.client_config import (
     admin_config,
     consumer_config,
@@ -22,6 +22,7 @@ from kconnect.runtime.config.client_config import (
     max_poll_records,
     offset_reset,
     producer_config,
+    refuse_overrides,
 )
 from kconnect.runtime.config.connector_config import (
     SinkConnectorConfig,
@@ -91,6 +92,7 @@ def build_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop | SinkLoop:
 
 
 def _loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SourceLoop | SinkLoop:
+    refuse_overrides(control.spec.worker_config, control.spec.connector_config, _clients(control.spec))
     if control.spec.type is ConnectorType.SOURCE:
         return _source_loop(control, ports, closes)
     if control.spec.type is ConnectorType.SINK:
@@ -98,6 +100,17 @@ def _loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SourceLoop 
     # Of a connector that this worker lacks nobody knows the type: the search for it says what is missing
     ports.plugins.connector_class(control.spec.connector_config.get("connector.class", ""))
     raise ConfigError(f"Task {control.spec.id} is of type {control.spec.type}; only source and sink tasks can run")
+
+
+def _clients(spec: TaskSpec) -> Collection[str]:
+    """The kinds of Kafka clients that a task has."""
+    config = spec.connector_config
+    if (config.get("errors.deadletterqueue.topic.name") or "").strip():
+        return "producer", "consumer", "admin"
+    if spec.type is ConnectorType.SINK:
+        return ("consumer",)
+    makes_topics = any(key.startswith("topic.creation.") for key in config)
+    return ("producer", "admin") if makes_topics else ("producer",)
 
 
 def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SourceLoop:

@@ -81,6 +81,16 @@ def test_lines_up_to_javas_max_request_size_arrive(broker: DevBroker, topic: str
     assert consume_values(broker.bootstrap, topic, len(lines)) == lines
 
 
+def test_overrides_that_the_policy_forbids_by_now_fail_the_task(broker: DevBroker, topic: str) -> None:
+    Behaviour.poll = once([record(topic, 1)])
+    with PipelineHost(broker.bootstrap, connector_client_config_override_policy="None") as host:
+        spec = host.start_source("forbidden", SOURCE, **{"producer.override.linger.ms": "5"})
+        eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 20, "FAILED", pause_s=0.01)
+        assert "Client Config Overrides not allowed: producer.override.linger.ms. The 'None' policy" in host.trace(spec)
+        host.start_source("allowed", SOURCE, **{"consumer.override.client.id": "of no client"})
+        assert consume_values(broker.bootstrap, topic, 1) == [b"v1"]
+
+
 def test_offsets_are_committed_while_poll_sits_and_waits(broker: DevBroker, topic: str) -> None:
     polls = once([record(topic, 1)])
 

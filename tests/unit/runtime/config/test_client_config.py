@@ -12,6 +12,7 @@ from kconnect.runtime.config.client_config import (
     max_poll_records,
     override_error,
     producer_config,
+    refuse_overrides,
 )
 from kconnect.runtime.config.client_security import parse_jaas
 from kit.places import GOLDEN
@@ -367,6 +368,23 @@ def test_a_wrong_store_password_is_reported_without_showing_it() -> None:
 )
 def test_override_policies(policy: str, key: str, is_allowed: bool) -> None:
     assert (override_error(policy, key, ["linger.ms"]) is None) is is_allowed
+
+
+def test_overrides_of_a_tasks_clients_that_the_policy_forbids_are_refused_together() -> None:
+    worker = {"connector.client.config.override.policy": "Allowlist"}
+    worker["connector.client.config.override.allowlist"] = "linger.ms, acks"
+    config = {"name": "c", "producer.override.linger.ms": "5", "consumer.override.client.id": "c"}
+    refuse_overrides(worker, config, ("producer",))
+    config |= {"producer.override.sasl.jaas.config": "secret", "producer.override.client.id": "c"}
+    with pytest.raises(ConfigError) as raised:
+        refuse_overrides(worker, config, ("producer", "admin"))
+    assert str(raised.value) == (
+        "Client Config Overrides not allowed: producer.override.client.id, producer.override.sasl.jaas.config. "
+        "The 'Allowlist' policy does not allow 'client.id' to be overridden in the connector configuration. "
+        "The 'Allowlist' policy does not allow 'sasl.jaas.config' to be overridden in the connector configuration."
+    )
+    for policy in ("All", "a.policy:OfOnesOwn"):
+        refuse_overrides({"connector.client.config.override.policy": policy}, config, ("producer",))
 
 
 def test_an_unknown_policy_is_refused() -> None:
