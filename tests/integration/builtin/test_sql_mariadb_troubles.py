@@ -222,3 +222,12 @@ def test_a_row_that_is_more_than_the_server_takes_is_refused_and_its_neighbours_
     there = maria.run("SELECT id, length(v) FROM t WHERE id < 4 ORDER BY id", schema=schema)
     assert there == [(0, 1), (1, 60_000), (3, 30_000)]
     assert maria.run("SELECT count(*), sum(length(v)) FROM t WHERE id >= 4", schema=schema) == [(996, 498_000)]
+
+
+def test_a_tombstone_before_the_first_row_deletes_nothing(maria: MariaDb, schema: str) -> None:
+    more = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
+    with sink_into(maria, schema, "t", delivery_guarantee="exactly_once", **more) as sink:
+        sink.put(None, key=7)
+        sink.put(None, {"n": 1}, key=8)
+        assert not sink.errant
+    assert maria.run("SELECT id, n FROM t", schema=schema) == [(8, 1)]

@@ -186,6 +186,15 @@ def test_upserts_and_tombstones_leave_what_the_last_record_of_each_key_says(serv
     assert rows(server, 'SELECT * FROM "keyed"') == [(1, "c")]
 
 
+def test_a_tombstone_before_the_first_row_deletes_nothing(server: str) -> None:
+    settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
+    with sink_into(server, "begun", **settings) as sink:
+        sink.put(None, key=7)
+        sink.put(None, {"n": 1}, key=8)
+        assert not sink.errant
+    assert rows(server, "SELECT id, n FROM begun") == [(8, 1)]
+
+
 def test_a_url_is_enough_and_times_without_zone_are_those_of_the_databases(server: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute('CREATE TABLE "local" (id int8 PRIMARY KEY, at timestamp, atz timestamptz)')

@@ -302,3 +302,24 @@ def test_a_value_that_all_first_records_have_is_refused_as_theirs(
         assert [letter.record.kafka_offset for letter in sink.errant] == [0, 1]
         sink.put({"id": 3, "n": 4})
     assert run(file, "SELECT id, n FROM orders") == [(3, 4)]
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+def test_tombstones_before_the_first_row_delete_nothing_where_the_table_is_made_by_the_sink(
+    file: Path, guarantee: str
+) -> None:
+    """A compacted topic may begin with them."""
+    settings = {"pk_mode": "record_key", "delete_enabled": "true", "table_name_format": "made", "max_retries": "0"}
+    settings |= {"delivery_guarantee": guarantee, "name": "s"}
+    with sink_into(file, **settings, auto_create="true") as sink:
+        sink.put(None, None, key=7)
+        sink.put(None, {"n": 1}, key=8)
+        sink.put(None, key=7)
+        sink.put({"n": 2}, key=9)
+        sink.put(None, key=9)
+        assert not sink.errant
+    assert run(file, "SELECT id, n FROM made") == [(8, 1)]
+    run(file, "DROP TABLE made")
+    other = {**settings, "name": "other"}
+    with sink_into(file, **other) as sink, pytest.raises(ConnectError, match="no such table: made"):
+        sink.put(None, key=7)

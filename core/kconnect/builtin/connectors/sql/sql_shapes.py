@@ -173,6 +173,10 @@ class TableShapes:
         given = zip(*(row.values for row in rows), strict=True)
         return [target.cells(values) for target, values in zip(targets, given, strict=True)]
 
+    def is_there(self, cursor: Any, table: str) -> bool:
+        """Whether the table exists. Errors: the driver's."""
+        return bool(self._columns(cursor, table))
+
     def may_add(self, name: str) -> bool:
         """Whether a field may become a column of a table that is there."""
         return self._contracts.of(name) is Contract.EVOLVE

@@ -169,6 +169,8 @@ class TableWriter:
         for run in self._runs(cursor, rows):
             if self._settings["insert.mode"] == "update" and run[0].columns == run[0].keys and not run[0].is_delete:
                 continue  # nothing besides the key
+            if run[0].is_delete and self._settings["auto.create"] and not self._shapes.is_there(cursor, run[0].table):
+                continue  # as in a compacted topic, whose first records may be tombstones
             for part in self._fitted(cursor, run):
                 statement = self._statement(part[0].table, part[0].columns, part[0].keys, is_delete=part[0].is_delete)
                 columns = self._shapes.values(cursor, part)
