@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kconnect.api.schema import Schema, Struct
@@ -198,6 +198,21 @@ class Headers:
 
 ConnectHeaders = Headers
 """Java's name for `Headers`, to ease porting."""
+
+
+def headers_of(given: Headers | Mapping[str, Any] | Iterable[tuple[Any, ...]] | None) -> Headers | None:
+    """Headers, also of a mapping or of pairs of a key and a value. Errors: TypeError for anything else."""
+    if given is None or isinstance(given, Headers):
+        return given
+    made = Headers()
+    try:
+        for pair in given.items() if isinstance(given, Mapping) else given:
+            key, value, *schema = pair if isinstance(pair, tuple | list) else ()
+            made.add(key, value, *schema)
+    except (TypeError, ValueError) as error:
+        wanted = "headers must be Headers, a mapping, or pairs of a key and a value"
+        raise TypeError(f"{wanted}; found {given!r}") from error
+    return made
 
 
 def _with_key(header: Header) -> Header:

@@ -191,3 +191,25 @@ def test_a_header_must_have_a_name(add: Callable[[Any], Headers]) -> None:
     with pytest.raises(DataError, match="Null header keys are not permitted"):
         add(headers)
     assert len(headers) == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"a": 1, "b": b"x"},
+        [("a", 1), ("b", b"x")],
+        [Header("a", 1), Header("b", b"x")],
+        Headers([Header("a", 1), Header("b", b"x")]),
+    ],
+)
+def test_headers_may_be_given_as_a_mapping_or_as_pairs(given: Any) -> None:
+    wanted = Headers([Header("a", 1), Header("b", b"x")])
+    assert source().new_record(headers=given).headers == wanted
+    assert sink().new_record(headers=given).headers == wanted
+    assert SourceRecord(None, None, "t", headers=given).headers == wanted
+
+
+@pytest.mark.parametrize("given", [5, "text", ["ab"], [5], [("a",)]])
+def test_what_are_no_headers_are_refused(given: Any) -> None:
+    with pytest.raises(TypeError, match="headers must be Headers, a mapping, or pairs of a key and a value; found"):
+        source().new_record(headers=given)

@@ -9,10 +9,20 @@ from typing import Any
 
 import pytest
 
-from kconnect.api import ConfigError, DataError, Predicate, RecordBatch, Schema, SourceRecord, Transformation
+from kconnect.api import (
+    ConfigError,
+    DataError,
+    Predicate,
+    RecordBatch,
+    Schema,
+    SchemaBuilder,
+    SourceRecord,
+    Struct,
+    Transformation,
+)
 from kconnect.builtin.python_function import PythonPredicate, PythonTransform
 from kconnect.builtin.transforms.filter import Filter
-from kconnect.runtime.pipeline.stages import TransformStep
+from kconnect.runtime.pipeline.stages import StageError, TransformStep
 from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 MODULE = """
@@ -55,6 +65,12 @@ def has_a(batch):
 
 def not_yet(batch):
     return NotImplemented
+
+def dicts(record):
+    return record.new_record(value={"a": 1})
+
+def raising(record):
+    return record.value["nope"]
 
 class Made:
     def same(record):
@@ -168,6 +184,21 @@ def test_a_wrong_result_names_the_function(kind: Any, function: str, takes: str,
     with pytest.raises(DataError) as caught:
         call(records_of("a")[0])
     assert why in str(caught.value)
+
+
+def test_a_dict_in_the_place_of_a_struct_is_refused_with_what_to_do() -> None:
+    schema = SchemaBuilder.struct().field("a", SchemaBuilder.int64()).build()
+    record = SourceRecord({}, {}, "t", Struct(schema).put("a", 1), value_schema=schema)
+    with pytest.raises(DataError, match="own_functions:dicts returned a dict as the value") as caught:
+        configured(PythonTransform, "dicts").apply(record)
+    assert caught.value.hint == "Give new_record() value_schema=None too, or a Struct of that schema."
+    assert configured(PythonTransform, "dicts").apply(record.new_record(value_schema=None)).value == {"a": 1}
+
+
+def test_an_error_of_python_s_own_is_shown_with_its_type() -> None:
+    record = SourceRecord({}, {}, "t", {"a": 1})
+    with pytest.raises(StageError, match=r"failed in TRANSFORMATION of PythonTransform: KeyError: 'nope'"):
+        TransformChain([TransformStep(configured(PythonTransform, "raising"))]).apply_records([record])
 
 
 @pytest.mark.parametrize("key", [None, "k", {"id": 7}])

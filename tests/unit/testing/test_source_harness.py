@@ -302,6 +302,9 @@ class UnwritableTask(CountTask):
         ({"topic": "two words"}, "'two words' cannot be the name of a topic"),
         ({"kafka_partition": -2}, "Invalid partition: -2. A record for topic 't' has it."),
         ({"timestamp": -2, "key": "k"}, "Invalid record timestamp -2 of a record for topic 't' with the key b'k'"),
+        ({"topic": 5}, "A record could not be written: its topic is 5 of type int."),
+        ({"kafka_partition": "1"}, "Invalid partition: '1' of type str. A record for topic 't' has it."),
+        ({"timestamp": 1.5}, "Invalid record timestamp 1.5 of type float of a record for topic 't' without a key."),
     ],
 )
 def test_what_no_topic_takes_is_refused_as_by_a_worker(record: Mapping[str, Any], error: str) -> None:

@@ -65,9 +65,11 @@ def refusal_of(record: KafkaRecord) -> ConnectError | None:
 
 def require_topic(topic: str | None) -> None:
     """Errors: DataError, which errors.tolerance does not tolerate, as Java's ProducerRecord has it of a null topic."""
+    hint = "Give each record that poll() returns a topic."
     if not topic:
-        hint = "Give each record that poll() returns a topic."
         raise DataError("A record could not be written: it has no topic.", hint=hint)
+    if not isinstance(topic, str):
+        raise DataError(f"A record could not be written: its topic is {_odd(topic)}.", hint=hint)
 
 
 def topic_refusal(topic: str) -> ConnectError | None:
@@ -82,6 +84,8 @@ def partition_number(partition: int | None, topic: str) -> int:
     """The client's number for it. Errors: DataError, as of Java's ProducerRecord."""
     if partition is None:
         return NO_PARTITION
+    if not isinstance(partition, int):
+        raise DataError(f"Invalid partition: {_odd(partition)}. A record for topic {topic!r} has it.")
     if partition < 0:
         raise DataError(
             f"Invalid partition: {partition}. A record for topic {topic!r} has it. Partition number should always be "
@@ -93,8 +97,8 @@ def partition_number(partition: int | None, topic: str) -> int:
 def named(error: DataError, record: RefusedRecord) -> DataError:
     """The error of a record's time, with the record that has it."""
     return DataError(
-        f"{error} of a record for {record.place} {record.key_shown}. Kafka has no times before 1970; a record without "
-        "one gets the present time."
+        f"{error} of a record for {record.place} {record.key_shown}. Kafka's times are milliseconds since 1970, none "
+        "before it; a record without one gets the present time."
     )
 
 
@@ -106,6 +110,13 @@ def producer_time(timestamp: int | None) -> int:
     """
     if timestamp is None or timestamp == -1:
         return 0
+    if type(timestamp) is not int:
+        raise DataError(f"Invalid record timestamp {_odd(timestamp)}")
     if timestamp < 0:
         raise DataError(f"Invalid record timestamp {timestamp}")
     return timestamp
+
+
+def _odd(value: object) -> str:
+    """What Java's compiler would have refused."""
+    return f"{value!r} of type {type(value).__qualname__}"

@@ -243,10 +243,12 @@ def _bytes_given(stage: Stage, record: Any) -> str:
 
 
 def _said_by(error: BaseException) -> str:
-    """The text of an error, with its cause for Java's sentences that end in a colon."""
+    """The text of an error, with its cause for Java's sentences that end in a colon; of Python's own with its type."""
     text = str(error).strip()
     if not text:
         return type(error).__name__
+    if not isinstance(error, ConnectError):
+        text = f"{type(error).__name__}: {text}"
     cause = error.__cause__
     return f"{text} {type(cause).__name__}: {cause}" if text.endswith(":") and cause is not None else text
 

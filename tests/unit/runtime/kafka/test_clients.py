@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 from collections.abc import Callable
 from itertools import pairwise
@@ -199,11 +200,15 @@ def test_a_record_with_a_place_or_time_that_kafka_has_not_is_named() -> None:
         shown = f"{b'k' * 100!r}.."
         wanted = "Invalid record timestamp -5 of a record for topic 'orders'"
         assert refusal(lambda: send_batch(None, [-5, 1])).startswith(
-            f"{wanted} with the key {shown}. Kafka has no times"
+            f"{wanted} with the key {shown}. Kafka's times are"
         )
         assert refusal(lambda: send_batch(2, [-1, -5])).startswith(f"{wanted}, partition 2 without a key. ")
         assert refusal(lambda: send_batch(None, -5, None)).startswith(f"{wanted} without a key. ")
         assert refusal(lambda: send(None, -5)).startswith(f"{wanted} with the key b'k'. ")
+        noon: Any = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
+        odd = f"Invalid record timestamp {noon!r} of type datetime of a record for topic 'orders'"
+        assert refusal(lambda: send_batch(None, [1, noon])).startswith(odd)
+        assert refusal(lambda: send(None, noon)).startswith(odd)
     finally:
         producer.close()
 

@@ -137,7 +137,7 @@ def test_where_errors_are_not_tolerated_the_named_record_fails_the_task(at: str)
     task = Refusing((ONE, 4), at=at)
     run, ended_by = life(task, lambda run: None, lambda run: None, later, lambda run: None, tolerates_all=False)
     assert isinstance(ended_by, StageError)
-    assert "topic 'numbers', partition 0, offset 4 failed in TASK_PUT of Refusing: no 4" in str(ended_by)
+    assert "topic 'numbers', partition 0, offset 4 failed in TASK_PUT of Refusing: ValueError: no 4" in str(ended_by)
     assert run.bench.position(ONE) <= 4
 
 

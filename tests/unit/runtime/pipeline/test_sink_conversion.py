@@ -109,5 +109,5 @@ def test_transformations_get_the_records_one_by_one_in_order() -> None:
     given = [text for number, text in enumerate(texts(MANY)) if number != 7]
     made = records_of(conversion(CountedJson(), Second()), messages(given))
     assert [record.value["id"] for record in made] == list(range(0, MANY, 2))
-    with pytest.raises(StageError, match="offset 17 failed in TRANSFORMATION of Second: seven"):
+    with pytest.raises(StageError, match="offset 17 failed in TRANSFORMATION of Second: ValueError: seven"):
         records_of(conversion(CountedJson(), Second()), messages(texts(MANY)))
