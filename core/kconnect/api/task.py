@@ -231,10 +231,9 @@ class SourceTask(Task):
     def stop(self) -> None:
         """Close the source.
 
-        Called once, after the last poll, on the task's thread; even after a failed start.
-        Differs: Java calls it from another thread while poll may run. Here a poll is woken through `context.wait`,
-        and stop is called after it has returned, so it may close what poll uses. A poll that blocks elsewhere for
-        longer than the shutdown timeout is abandoned, and stop may never be called.
+        Called once, after the last poll, on the task's thread, so it may close what poll uses; even after a failed
+        start. A poll that blocks for longer than the shutdown timeout is abandoned, and stop may never be called.
+        Differs: Java has nothing that wakes a poll; here `context.wait` returns when the task is to stop.
         """
 
 

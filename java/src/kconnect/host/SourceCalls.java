@@ -104,7 +104,7 @@ final class SourceCalls implements Session.Served {
         });
     }
 
-    /** Polls may be stopped by another thread. Source: SourceTask.stop. */
+    /** A poll of a task that was given up is stopped by another thread: it may be what wakes it. */
     @Override
     public void leave(boolean inCall) throws Exception {
         if ((!inCall || isPolling) && isStarted.getAndSet(false)) stop();
