@@ -125,7 +125,9 @@ class _MavenInstall:
                 done = _as_locked(self.target)
                 return Installed(done.folder, done.jars, (*self.notes, *done.notes))
             self.target.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self.target.parent, prefix=".install-") as staging:
+            parent = self.target.parent
+            # The folder goes once nothing is fetched into it any more
+            with tempfile.TemporaryDirectory(dir=parent, prefix=".install-") as staging, resolver:
                 staged = Path(staging) / "plugin"
                 staged.mkdir()
                 if root.packaging == "jar":

@@ -254,6 +254,18 @@ def test_what_does_not_exist_is_named_with_who_needs_it(maven: Artifacts, tmp_pa
     assert not (tmp_path / "p").exists() or list((tmp_path / "p").iterdir()) == []
 
 
+def test_what_does_not_exist_is_named_while_other_jars_still_come(maven: Artifacts, tmp_path: Path) -> None:
+    needs = [f"part{number}:1.0" for number in range(40)]
+    for one in needs:
+        maven.add(one, jar=NO_CLASSES + bytes(200_000))
+    maven.add("absent:1.0", jar=None)
+    maven.add("plugin:1.0", "absent:1.0", *needs)
+    for _ in range(5):  # what comes just then is another jar each time
+        with pytest.raises(NotFoundError, match=r"org\.example:absent:1\.0 does not exist"):
+            install("org.example:plugin:1.0", tmp_path / "p")
+        assert [*(tmp_path / "p").iterdir()] == [], "nothing is left of it"
+
+
 def test_a_dependency_whose_pom_cannot_be_read_is_reported_and_its_jar_installed(
     maven: Artifacts, tmp_path: Path
 ) -> None:
