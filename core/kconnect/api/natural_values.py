@@ -16,6 +16,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from kconnect.api.schema import Struct
+from kconnect.errors import DataError
 
 _NUMBERS: Final = frozenset((int, float, bool, decimal.Decimal))
 _TIMES: Final = frozenset((datetime.datetime, datetime.date, datetime.time))
@@ -23,25 +24,34 @@ _AS_IS: Final = frozenset((str, bytes, bytearray, memoryview, type(None), Struct
 
 
 def natural(value: Any) -> Any:
-    """The value, and all in it, of the types that Connect has; what has no such form as it is.
+    """The value, and all in it, of the types that Connect has; what has no such form, and what is so, as it is.
 
     Java takes any Map and any List; so dicts and lists of other kinds are what they hold. Dataclasses, named tuples,
     and objects of pydantic and attrs are dicts of their fields; an enum member is its value; a UUID, a path and an IP
     address are text; whole and floating numbers of other libraries are Python's.
 
-    Errors: RecursionError for a value that contains itself.
+    Errors: DataError for a value that contains itself.
     """
+    try:
+        return value if type(value) in _AS_IS else _made(value)
+    except RecursionError:  # whose trace has a thousand lines
+        raise DataError("A value contains itself, or is nested too deeply") from None
+
+
+def _made(value: Any) -> Any:
     kind = type(value)
     if kind in _AS_IS:
         return value
     if kind is dict:
-        return {_key(name): item if type(item) in _AS_IS else natural(item) for name, item in value.items()}
+        if all(type(item) in _AS_IS for item in value.values()) and all(type(name) in _AS_IS for name in value):
+            return value
+        return {_key(name): _made(item) for name, item in value.items()}
     if kind is list:
-        return [item if type(item) in _AS_IS else natural(item) for item in value]
+        return value if all(type(item) in _AS_IS for item in value) else [_made(item) for item in value]
     if isinstance(value, enum.Enum):
-        return natural(value.value)
+        return _made(value.value)
     fields = _fields(value)
-    return _single(value) if fields is None else natural(fields)
+    return _single(value) if fields is None else _made(fields)
 
 
 def is_named_tuple(value: Any) -> bool:
@@ -52,7 +62,7 @@ def _key(name: Any) -> Any:
     """A key stays what it is unless it is an enum's, or text of another class: lists are no keys."""
     if type(name) in _AS_IS:
         return name
-    made = natural(name)
+    made = _made(name)
     return made if type(made) in _AS_IS else name
 
 
@@ -82,7 +92,7 @@ def _single(value: Any) -> Any:
     if isinstance(value, uuid.UUID | PurePath) or type(value).__module__ == "ipaddress":
         return str(value)
     if isinstance(value, Sequence | Set | deque):
-        return natural(list(value))
+        return _made(list(value))
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real) and not isinstance(value, Fraction):

@@ -16,6 +16,7 @@ from kconnect.api import (
     Transformation,
     Type,
 )
+from kconnect.api.natural_values import natural
 from kconnect.api.wording import pluralize
 from kconnect.builtin.types.seen_columns import seen_column
 from kconnect.builtin.user_functions import FUNCTION_CONFIG, found_function
@@ -80,9 +81,7 @@ class PythonTransform(Transformation):
             made = self._call(record)
             if made is not None and not isinstance(made, type(record)):
                 raise _wrong(self._name, made, "a record or None", hint=f"record.new_record(value=..) {_CHANGED}.")
-            if made is not None:
-                self._check_structs(made)
-            return made
+            return None if made is None else self._as_connect_has_it(made)
         batch = self.apply_batch(_batch_of(record, self._name))
         if batch is NotImplemented:
             raise _wrong(self._name, batch, "a RecordBatch or None")
@@ -91,14 +90,17 @@ class PythonTransform(Transformation):
             raise DataError(f"{self._name} returned {pluralize(len(records), 'row')} for one")
         return records[0] if records else None  # type: ignore[return-value]  # of the kind that was put in
 
-    def _check_structs(self, made: ConnectRecord) -> None:
-        """Converters would say of a dict that it is no struct, and not what to do."""
+    def _as_connect_has_it(self, made: R) -> R:
+        """Errors: DataError for a dict with a struct's schema: converters would not say what to do."""
         for part, schema, value in (("key", made.key_schema, made.key), ("value", made.value_schema, made.value)):
-            if type(value) is dict and schema is not None and schema.type is Type.STRUCT:
+            if schema is None:
+                setattr(made, part, natural(value))
+            elif type(value) is dict and schema.type is Type.STRUCT:
                 raise DataError(
                     f"{self._name} returned a dict as the {part}, whose schema has a Struct",
                     hint=f"Give new_record() {part}_schema=None too, or a Struct of that schema.",
                 )
+        return made
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:  # Any: mypy takes NotImplemented for it
         made = self._call(batch)

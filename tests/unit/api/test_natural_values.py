@@ -103,6 +103,16 @@ def test_what_connect_has_and_what_nothing_is_known_of_stay() -> None:
     for value in (NOON, decimal.Decimal("1.10"), b"\xff", 2**70, None, Struct(schema), Fraction(1, 3), 1j, Color):
         assert natural(value) is value
         assert natural([value, {"a": value}]) == [value, {"a": value}]
+    plain = {"a": [1, None], "b": {"c": 1.5}}
+    assert natural(plain["a"]) is plain["a"]
+    assert natural(plain["b"]) is plain["b"]
+
+
+def test_a_value_in_itself_is_refused() -> None:
+    circle: dict[str, Any] = {}
+    circle["me"] = [circle]
+    with pytest.raises(DataError, match="A value contains itself"):
+        natural(circle)
 
 
 def test_a_value_from_any_plugin_is_written_as_the_map_and_the_list_that_it_is() -> None:

@@ -26,6 +26,9 @@ from kconnect.runtime.pipeline.stages import StageError, TransformStep
 from kconnect.runtime.pipeline.transform_chain import TransformChain
 
 MODULE = """
+from pathlib import Path
+from typing import NamedTuple
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -65,6 +68,13 @@ def has_a(batch):
 
 def not_yet(batch):
     return NotImplemented
+
+class Place(NamedTuple):
+    name: str
+    tags: set
+
+def places(record):
+    return record.new_record(value=Place("north", {1}), key=Path("/x"))
 
 def dicts(record):
     return record.new_record(value={"a": 1})
@@ -193,6 +203,12 @@ def test_a_dict_in_the_place_of_a_struct_is_refused_with_what_to_do() -> None:
         configured(PythonTransform, "dicts").apply(record)
     assert caught.value.hint == "Give new_record() value_schema=None too, or a Struct of that schema."
     assert configured(PythonTransform, "dicts").apply(record.new_record(value_schema=None)).value == {"a": 1}
+
+
+def test_what_python_code_has_is_what_connect_has_behind_it() -> None:
+    made = configured(PythonTransform, "places").apply(SourceRecord({}, {}, "t", "x"))
+    assert (made.key, made.value) == ("/x", {"name": "north", "tags": [1]})
+    assert (type(made.key), type(made.value)) == (str, dict)
 
 
 def test_an_error_of_python_s_own_is_shown_with_its_type() -> None:

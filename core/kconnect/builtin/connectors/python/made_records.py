@@ -47,7 +47,7 @@ class RecordMaker:
         partition = self._partition if offset is not None else None
         try:
             key, value = self._pair(item, "(key, value)") if _is_pair(item) else (None, item)
-            return SourceRecord(partition, offset, self._topic, _natural(value), key=_natural(key))
+            return SourceRecord(partition, offset, self._topic, natural(value), key=natural(key))
         except DataError as error:
             self._give_up(SourceRecord(partition, offset, self._topic, _shown(item)), error)
             return None
@@ -125,13 +125,6 @@ def given_offset(kept: Mapping[str, Any] | None) -> Any:
 def is_columns(item: Any) -> bool:
     """Whether it is a batch, or gives its columns to Arrow: a table, a data frame, a relation of DuckDB."""
     return isinstance(item, RecordBatch) or hasattr(type(item), "__arrow_c_stream__")
-
-
-def _natural(value: Any) -> Any:
-    try:
-        return natural(value)
-    except RecursionError:  # whose trace has a thousand lines
-        raise DataError("A value contains itself, or is nested too deeply") from None
 
 
 def table_of(batch: RecordBatch) -> Any:
