@@ -10,7 +10,7 @@ import numbers
 import types
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from fractions import Fraction
 from pathlib import PurePath
 from typing import Any, Final
@@ -43,15 +43,19 @@ def _made(value: Any) -> Any:
     if kind in _AS_IS:
         return value
     if kind is dict:
-        if all(type(item) in _AS_IS for item in value.values()) and all(type(name) in _AS_IS for name in value):
+        if _are_as_is(value) and _are_as_is(value.values()):
             return value
-        return {_key(name): _made(item) for name, item in value.items()}
+        return {_key(name): item if type(item) in _AS_IS else _made(item) for name, item in value.items()}
     if kind is list:
-        return value if all(type(item) in _AS_IS for item in value) else [_made(item) for item in value]
+        return value if _are_as_is(value) else [_made(item) for item in value]
     if isinstance(value, enum.Enum):
         return _made(value.value)
     fields = _fields(value)
     return _single(value) if fields is None else _made(fields)
+
+
+def _are_as_is(values: Iterable[Any]) -> bool:
+    return _AS_IS.issuperset(map(type, values))
 
 
 def is_named_tuple(value: Any) -> bool:

@@ -71,7 +71,7 @@ class RecordMaker:
 
         rows = table
         if not isinstance(table, pa.RecordBatch):
-            whole = self._table(table).combine_chunks()
+            whole = _table(table).combine_chunks()
             rows = next(iter(whole.to_batches()), None) or pa.RecordBatch.from_pylist([], schema=whole.schema)
         schema, found = schema_of(rows.schema), ArrowRows(rows)
         made, partition = fitting(found, schema), self._partition if offset else None
@@ -86,15 +86,6 @@ class RecordMaker:
             source_partition=partition,
             source_offsets=offsets if offset else None,
         )
-
-    def _table(self, given: Any) -> Any:
-        """Errors: DataError for a column alone, which gives itself to Arrow likewise."""
-        import pyarrow as pa
-
-        try:
-            return pa.table(given)
-        except (pa.ArrowException, TypeError, ValueError) as err:
-            raise DataError(f"{self._name} gave a {type(given).__qualname__} that is no table: {err}") from err
 
     def _pair(self, item: tuple[Any, ...], wanted: str) -> tuple[Any, Any]:
         if len(item) != 2:
@@ -125,6 +116,30 @@ def given_offset(kept: Mapping[str, Any] | None) -> Any:
 def is_columns(item: Any) -> bool:
     """Whether it is a batch, or gives its columns to Arrow: a table, a data frame, a relation of DuckDB."""
     return isinstance(item, RecordBatch) or hasattr(type(item), "__arrow_c_stream__")
+
+
+def read(item: Any) -> Any:
+    """What gives its columns to Arrow as a table, also in a pair: to be called where the item was made.
+
+    A relation of DuckDB reads when it is asked for its columns, on a connection that the function uses further.
+    """
+    if isinstance(item, tuple) and len(item) == 2 and _is_lazy(item[0]):
+        return _table(item[0]), item[1]
+    return _table(item) if _is_lazy(item) else item
+
+
+def _is_lazy(item: Any) -> bool:
+    return is_columns(item) and not isinstance(item, RecordBatch) and type(item).__module__ != "pyarrow.lib"
+
+
+def _table(given: Any) -> Any:
+    """Errors: DataError for a column alone, which gives itself to Arrow likewise."""
+    import pyarrow as pa
+
+    try:
+        return pa.table(given)
+    except (pa.ArrowException, TypeError, ValueError) as err:
+        raise DataError(f"A {type(given).__qualname__} is no table: {err}") from err
 
 
 def table_of(batch: RecordBatch) -> Any:
