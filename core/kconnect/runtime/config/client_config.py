@@ -74,8 +74,8 @@ _MAX_POLL_INTERVAL_MS: Final = 300_000  # Java's default, and librdkafka's
 # Source: ConsumerConfig.checkUnsupportedConfigsPostProcess (Kafka 4.3, KIP-848)
 _CLASSIC_ONLY: Final = frozenset({"heartbeat.interval.ms", "partition.assignment.strategy", "session.timeout.ms"})
 _CONSUMER_ONLY: Final = frozenset({"group.remote.assignor"})
-_POLICY: Final = "connector.client.config.override.policy"
-_ALLOWLIST: Final = "connector.client.config.override.allowlist"
+POLICY: Final = "connector.client.config.override.policy"
+ALLOWLIST: Final = "connector.client.config.override.allowlist"
 _PRINCIPAL_KEYS: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
 
 
@@ -313,7 +313,7 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
             return f"The '{name}' policy does not allow '{key}' to be overridden in the connector configuration."
         case _:
             raise ConfigError.invalid(
-                _POLICY,
+                POLICY,
                 policy,
                 "String must be one of: All, Allowlist, None, Principal, or name a Python class",
             )
@@ -325,10 +325,10 @@ def refuse_overrides(worker: Mapping[str, str], connector: Mapping[str, str], cl
     Differs: Java asks a policy of one's own here, too; ours is asked when the connector is created or changed.
     Errors: ConfigError. Source: Worker.connectorClientConfigOverrides (Kafka 4.3).
     """
-    policy = worker.get(_POLICY, "All")
+    policy = worker.get(POLICY, "All")
     if _included(policy) is None:
         return
-    allowed = parse_type(_ALLOWLIST, worker.get(_ALLOWLIST, ""), ConfigDef.Type.LIST)
+    allowed = parse_type(ALLOWLIST, worker.get(ALLOWLIST, ""), ConfigDef.Type.LIST)
     split = {key: key.partition(".override.") for key in connector}
     given = {key: name for key, (client, _, name) in sorted(split.items()) if client in clients and name}
     errors = {key: override_error(policy, name, allowed) for key, name in given.items()}
@@ -336,7 +336,7 @@ def refuse_overrides(worker: Mapping[str, str], connector: Mapping[str, str], cl
     if refused:
         raise ConfigError(
             f"Client Config Overrides not allowed: {', '.join(refused)}. {' '.join(refused.values())}",
-            hint=f"Remove them from the connector's config, or have {_POLICY} of the worker allow them.",
+            hint=f"Remove them from the connector's config, or have {POLICY} of the worker allow them.",
         )
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from kconnect.api import ConnectorClientConfigOverridePolicy, ConnectorClientConfigRequest
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError
 from kconnect.logs.redaction import redact
-from kconnect.runtime.config.client_config import override_error
+from kconnect.runtime.config.client_config import ALLOWLIST, POLICY, override_error
 
 log = logging.getLogger(__name__)
 
 P = TypeVar("P")
-_POLICY: Final = "connector.client.config.override.policy"
-_ALLOWLIST: Final = "connector.client.config.override.allowlist"
 
 
 class ClassFinder(Protocol):
@@ -32,7 +30,7 @@ def load_policy(plugins: ClassFinder, worker: Mapping[str, str]) -> ConnectorCli
 
     Errors: ConfigError for a name that is neither, or a class that cannot be configured.
     """
-    name = worker.get(_POLICY, "All")
+    name = worker.get(POLICY, "All")
     try:
         override_error(name, "client.id")
     except ConfigError as unknown:
@@ -46,7 +44,7 @@ def load_policy(plugins: ClassFinder, worker: Mapping[str, str]) -> ConnectorCli
         policy = found()
         policy.configure(worker)
     except Exception as error:  # a plugin call
-        raise ConfigError(f"{_POLICY}={name} cannot be set up: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"{POLICY}={name} cannot be set up: {type(error).__name__}: {error}") from error
     return policy
 
 
@@ -60,8 +58,8 @@ def refused_overrides(
     A policy that fails refuses all of them.
     """
     if policy is None:
-        name = worker.get(_POLICY, "All")
-        allowlist = parse_type(_ALLOWLIST, worker.get(_ALLOWLIST, ""), ConfigDef.Type.LIST)
+        name = worker.get(POLICY, "All")
+        allowlist = parse_type(ALLOWLIST, worker.get(ALLOWLIST, ""), ConfigDef.Type.LIST)
         found = {key: override_error(name, key, allowlist) for key in request.client_props}
         return {key: why for key, why in found.items() if why is not None}
     try:
