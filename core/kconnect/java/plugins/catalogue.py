@@ -83,6 +83,8 @@ _KINDS: Final[Mapping[type, tuple[str, ...]]] = {
 }
 
 
+_CONVERTERS: Final = frozenset(("converter", "header_converter"))
+"""One class may be both."""
 LISTED: Final = ("source", "sink", *_STAGES)
 """The kinds that Connect's REST lists."""
 
@@ -230,7 +232,7 @@ class JavaPlugins:
         # Its manifests may name fewer: what extends StringConverter is a header converter too
         if not known & set(kinds):
             known = known | set(self.index.plugins(reads=False).get(name, {}))
-        if not known & set(kinds):
+        if not known or (not known & set(kinds) and known | set(kinds) <= _CONVERTERS):
             known = known | self._kinds_by_java(name, folder)
         for kind in kinds:
             if kind in known:
