@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable
@@ -24,9 +25,19 @@ def _began_s(pid: int | None = None) -> float | None:
     import psutil  # here: only who collects steps needs it
 
     try:
-        return psutil.Process(pid).create_time()
+        return psutil.Process(pid).create_time() + _cut_from_boot_s()
     except psutil.NoSuchProcess:
         return None
+
+
+@functools.cache
+def _cut_from_boot_s() -> float:
+    """What a time since the boot lacks: Linux tells when that was in whole seconds."""
+    import psutil
+
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return 0.0
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) - psutil.boot_time()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 
 import pytest
 
@@ -25,6 +26,18 @@ def test_a_process_is_noted_at_its_start_and_one_of_another_machine_now() -> Non
         note_step("another", 2**22 + 1)
     assert timeline.steps[0] == Step(0.0, "this one")
     assert 0 < timeline.steps[1].s < 3600
+
+
+def test_the_start_of_a_process_is_between_what_was_noted_before_and_after_it() -> None:
+    """Linux counts it from a boot that it tells in whole seconds: steps were up to one second apart from it."""
+    with Timeline(began_s=0.0) as timeline:
+        note_step("before")
+        with subprocess.Popen(["sleep", "0"]) as child:
+            note_step("started", child.pid)
+            note_step("after")
+    at_s = {step.what: step.s for step in timeline.steps}
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    assert at_s["before"] - tick_s <= at_s["started"] <= at_s["after"] + tick_s
 
 
 def test_nothing_is_collected_or_logged_outside(caplog: pytest.LogCaptureFixture) -> None:
