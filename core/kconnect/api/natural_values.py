@@ -91,7 +91,9 @@ def _fields(value: Any) -> dict[Any, Any] | None:
 def _single(value: Any) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, bytes | bytearray | memoryview | decimal.Decimal | datetime.date | datetime.time):
+    if isinstance(value, bytes | bytearray):
+        return bytes(value)
+    if isinstance(value, decimal.Decimal | datetime.date | datetime.time):
         return value  # of a class of its own: whoever writes it knows these
     if isinstance(value, uuid.UUID | PurePath) or type(value).__module__ == "ipaddress":
         return str(value)

@@ -97,7 +97,7 @@ class PythonTransform(Transformation):
                 setattr(made, part, natural(value))
             elif type(value) is dict and schema.type is Type.STRUCT:
                 raise DataError(
-                    f"{self._name} returned a dict as the {part}, whose schema has a Struct",
+                    f"{self._name} returned a dict as the {part}, but its schema is that of a Struct",
                     hint=f"Give new_record() {part}_schema=None too, or a Struct of that schema.",
                 )
         return made

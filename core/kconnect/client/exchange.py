@@ -197,7 +197,9 @@ def _retry_after_s(response: Response) -> float | None:
 _GATEWAY: Final = (502, 503, 504)
 NO_ROUTE: Final = "HTTP 404 Not Found"
 """What Jersey says of a path that nothing serves, and our workers too."""
-_NO_ROUTE_HINT: Final = "Java's workers and older ones lack some paths. Has the URL of the worker one too many?"
+_NO_ROUTE_HINT: Final = (
+    "Java's workers and older ones lack some paths. Does the URL of the worker have a path too many?"
+)
 _KIND_OF: dict[int, type[ConnectError]] = {
     400: BadRequestError,
     403: ForbiddenError,

@@ -71,6 +71,12 @@ class Whole:
 numbers.Integral.register(Whole)
 
 
+class Raw(bytes): ...
+
+
+class Text(str): ...
+
+
 @pytest.mark.parametrize(
     ("value", "made"),
     [
@@ -89,6 +95,7 @@ numbers.Integral.register(Whole)
         ([{1}, frozenset(), collections.deque("ab"), range(2), ()], [[1], [], ["a", "b"], [0, 1], []]),
         ([PurePosixPath("/x"), ipaddress.ip_address("10.0.0.1")], ["/x", "10.0.0.1"]),
         ([Whole(7), Level.HIGH, True], [7, 3, True]),
+        ([Raw(b"x"), Text("y")], [b"x", "y"]),
     ],
 )
 def test_what_python_code_has_is_what_connect_has(value: Any, made: Any) -> None:

@@ -330,7 +330,7 @@ def test_a_named_tuple_is_its_fields_unless_they_are_those_of_a_pair(own: Any) -
 def test_what_gives_its_columns_to_arrow_is_a_table(own: Any) -> None:
     with source_of("relations") as source:
         assert [record.value["x"] for record in source.poll(2)] == [0, 1]
-        with pytest.raises(ConnectError, match=r"A ChunkedArray is no table: "):
+        with pytest.raises(ConnectError, match=r"A ChunkedArray is not a table: "):
             source.poll(1)
 
 

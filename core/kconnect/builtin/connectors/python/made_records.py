@@ -118,8 +118,8 @@ def is_columns(item: Any) -> bool:
     return isinstance(item, RecordBatch) or hasattr(type(item), "__arrow_c_stream__")
 
 
-def read(item: Any) -> Any:
-    """What gives its columns to Arrow as a table, also in a pair: to be called where the item was made.
+def materialized(item: Any) -> Any:
+    """The item with a data frame or relation in it read into a table; others as they are. For the function's thread.
 
     A relation of DuckDB reads when it is asked for its columns, on a connection that the function uses further.
     """
@@ -139,7 +139,7 @@ def _table(given: Any) -> Any:
     try:
         return pa.table(given)
     except (pa.ArrowException, TypeError, ValueError) as err:
-        raise DataError(f"A {type(given).__qualname__} is no table: {err}") from err
+        raise DataError(f"A {type(given).__qualname__} is not a table: {err}") from err
 
 
 def table_of(batch: RecordBatch) -> Any:

@@ -24,7 +24,7 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
-from kconnect.builtin.connectors.python.made_records import RecordMaker, given_offset, read
+from kconnect.builtin.connectors.python.made_records import RecordMaker, given_offset, materialized
 from kconnect.builtin.connectors.python.user_code import ARGUMENTS_PREFIX, UserFunction
 from kconnect.builtin.user_functions import FUNCTION_CONFIG
 from kconnect.builtin.version import KAFKA_VERSION
@@ -326,7 +326,7 @@ class Feed:
                 self._room.wait_for(lambda: self._is_stopping or len(self._items) < _MOST_WAITING)
         if self._is_stopping:
             return False
-        self._items.append(read(item))
+        self._items.append(materialized(item))
         if len(self._items) == 1:
             self._wake()
         return True

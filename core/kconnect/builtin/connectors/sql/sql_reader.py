@@ -366,7 +366,9 @@ class RoundReader:
         end_us = wanted_us if cursor is None else before_repeat(wanted_us, cursor, self._style)
         if end_us != wanted_us and self._waits.get(target.name) != end_us:
             log.info(
-                "%s: an hour comes twice in %s: rows of both come when they are over", target.name, self._style.zone
+                "%s: clocks in %s repeat an hour. Rows of both hours are read when they are over",
+                target.name,
+                self._style.zone,
             )
             self._waits[target.name] = end_us
         return end_us
