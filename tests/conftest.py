@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +31,7 @@ from kit.part_choice import PartChoice, add_options
 from kit.places import TESTS
 from kit.ports import free_port
 from kit.postgres import postgres
-from kit.run_processes import Sweep, mark_run
+from kit.run_processes import Sweep, mark_run, use_own_state
 from kit.run_signals import set_signals
 from kit.s3 import S3Server, s3_server
 from kit.secure_broker import SecureBroker
@@ -61,9 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     set_signals()
     pace.start()
     config.pluginmanager.register(Costs(config), "kit-costs")
-    # Workers that tests break leave traces: not in the folder of who runs the tests
-    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="kconnect-test-state-")
-    config.add_cleanup(lambda: shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True))
+    use_own_state(config)
     load_profile()
 
 

@@ -5,6 +5,8 @@ they are now. What a run leaves is named and ended.
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any, Final
 import psutil
 import pytest
 
-__all__ = ["RUN", "WORKER", "Sweep", "end_all", "mark_run", "processes_of"]
+__all__ = ["RUN", "WORKER", "Sweep", "end_all", "mark_run", "processes_of", "use_own_state"]
 
 RUN: Final = "KCONNECT_TEST_RUN"
 WORKER: Final = "PYTEST_XDIST_WORKER"
@@ -78,3 +80,13 @@ class Sweep:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for line in self._left:
             terminalreporter.write_line(f"left running by the tests, and killed: {line}", red=True)
+
+
+def use_own_state(config: pytest.Config) -> None:
+    """Traces that broken workers leave go into a folder of the run's, not into that of who runs the tests.
+
+    Those of xdist's processes are in that of the first, which is there to remove it when they are killed.
+    """
+    whole = os.environ.get("XDG_STATE_HOME") if hasattr(config, "workerinput") else None
+    state = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="kconnect-test-state-", dir=whole)
+    config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))

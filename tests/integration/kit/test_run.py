@@ -22,7 +22,7 @@ CONFTEST = """
 import pytest
 from kit.leaks import Snapshot
 from kit.limits import Limits
-from kit.run_processes import Sweep, mark_run
+from kit.run_processes import Sweep, mark_run, use_own_state
 from kit.run_signals import set_signals
 
 def pytest_configure(config):
@@ -30,6 +30,7 @@ def pytest_configure(config):
         config.pluginmanager.register(Sweep(mark_run()), "kit-sweep")
     config.pluginmanager.register(Limits(step_s=0.5), "kit-limits")
     set_signals()
+    use_own_state(config)
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind(request):
@@ -128,7 +129,7 @@ def _started(folder: Path, tests: str, *more: str, before: Sequence[str] = ()) -
     return subprocess.Popen(
         [*before, sys.executable, "-m", "pytest", "-q", *more],
         cwd=folder,
-        env={**env, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={**env, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -164,6 +165,7 @@ def test_one_that_hears_nothing_ends_with_its_process_and_is_named(
     assert "test_it.py::test_waits outlived its limit and did not end" in output
     if more:
         assert "1 failed, 2 passed" in output, "xdist goes on in another process"
+        assert list(tmp_path.glob("kconnect-test-state-*")) == [], "the folder of the first one is gone, too"
     eventually(lambda: _is_gone(tmp_path), 10, "what it started in a session of its own ends with it")
 
 
