@@ -7,40 +7,25 @@ from dataclasses import replace
 
 import pytest
 
-from kconnect.clock import SystemClock
 from kconnect.errors import ConnectError
 from kconnect.model import (
-    AutoRestart,
-    Condition,
-    ConnectorState,
-    ConnectorStatus,
-    ConnectorType,
     LogRecord,
-    Restarts,
     RunState,
     TargetState,
-    TaskCondition,
     TaskId,
-    TaskState,
 )
 from kconnect.runtime.config.restart_keys import RestartSettings
-from kconnect.runtime.health.views import ConnectorHealth, PartView
 from kconnect.runtime.herder.assignment.protocol import MemberState, decode_metadata, encode_metadata
 from kconnect.runtime.herder.decisions.auto_restarts import (
     AT_ONCE,
-    AutoRestarts,
     Notice,
     NoticeKind,
-    budget_of,
-    restarts_of,
 )
-from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.events import Claimed, Placed, StatusesRead
-from kconnect.runtime.herder.decisions.failures import Failure, NoHelp, failure_of
+from kconnect.runtime.herder.decisions.failures import Failure, NoHelp
 from kconnect.runtime.herder.decisions.instructions import Announce, Instruction, RestartByPlan, Write
-from kconnect.runtime.herder.decisions.writes import ForAutoRestart, PutRestart
+from kconnect.runtime.herder.decisions.writes import ForAutoRestart
 from kconnect.runtime.herder.membership import Joining
-from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.storage.config_topic import (
     AutomaticRestart,
     PartRestarts,
@@ -48,117 +33,13 @@ from kconnect.runtime.storage.config_topic import (
     decode,
     encode_restart,
 )
-from kconnect.runtime.storage.status_topic import Subject
+from kit.failing_member import GONE, KEYS, LONG_MS, T0, fail, leader, restarts, stands
 from kit.herder_state import Member
 from kit.trace_replay import replay
-
-T0 = TaskId("c", 0)
-FAILED_TASK = TaskState(0, RunState.FAILED, "w:1", "the shop has burnt down")
-SETTINGS = RestartSettings(max_restarts=2, backoff_ms=1_000, window_ms=600_000)
-GONE = Failure("w:1", "the shop has burnt down")
-KEYS = {"errors.restart.max": "2", "errors.restart.backoff.ms": "1000", "errors.restart.window.ms": "600000"}
-LONG_MS = 1_300
-"""After the first back-off, with its spread."""
-
-
-def leader(tasks: int = 1, **config: str) -> Member:
-    member = Member()
-    member.connector("c", tasks, **{**KEYS, **{key.replace("_", "."): value for key, value in config.items()}})
-    return member.settled(["c"], [TaskId("c", number) for number in range(tasks)])
-
-
-def fail(member: Member, failure: Failure = GONE, *tasks: TaskId) -> list[Instruction]:
-    return member.step(StatusesRead(tuple((task, failure) for task in tasks or (T0,))))
-
-
-class CountedBudgets:
-    """Implements Budgets: counts how often it is asked."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def settings(self, connector: str) -> RestartSettings:
-        self.asked += 1
-        return SETTINGS
-
-    def most(self, connector: str) -> int:
-        return self.settings(connector).max_restarts
-
-    def why_none(self, connector: str) -> NoHelp | None:
-        return None
-
-    def restarts(self, connector: str) -> tuple[PartRestarts, ...]:
-        self.asked += 1
-        return ()
-
-    def may_run(self, subject: Subject) -> bool:
-        self.asked += 1
-        return True
-
-    def is_here(self, worker_id: str) -> bool:
-        return True
-
-
-def test_what_no_restart_helps_costs_an_event_nothing_once_it_was_reported() -> None:
-    """Each event comes by: of a thousand that lack a class the work grew with the square."""
-    restarts, budgets = AutoRestarts(), CountedBudgets()
-    for number in range(50):
-        restarts.fails(f"c{number}", replace(GONE, no_help=NoHelp.CLASS), 0)
-    assert len(restarts.notices(0, budgets)) == 50
-    budgets.asked = 0
-    assert restarts.notices(1, budgets) == []
-    assert restarts.restart(1, budgets) is None
-    assert restarts.next_due_ms(1, budgets) is None
-    assert budgets.asked == 0
-
-
-def test_what_waits_for_its_restart_is_weighed_again_when_its_connector_changed_and_not_before() -> None:
-    """Each event comes by: a thousand that fail one after the other took the leader 36 s of CPU."""
-    restarts, budgets = AutoRestarts(), CountedBudgets()
-    for number in range(50):
-        restarts.fails(f"c{number}", GONE, 0)
-    assert len(restarts.notices(0, budgets)) == 50
-    due_ms = restarts.next_due_ms(0, budgets)
-    budgets.asked = 0
-    assert restarts.notices(1, budgets) == []
-    assert restarts.restart(1, budgets) is None
-    assert restarts.next_due_ms(1, budgets) == due_ms
-    assert budgets.asked == 0
-    restarts.weigh_again(lambda name: name == "c7")
-    assert restarts.notices(2, budgets) == []
-    assert restarts.next_due_ms(2, budgets) == due_ms
-    assert 0 < budgets.asked < 10
-
-
-def test_a_config_that_comes_while_its_task_waits_decides_about_it_and_about_no_other() -> None:
-    member = leader()
-    member.connector("d", 1, **KEYS)
-    member.read()
-    fail(member, GONE, T0, TaskId("d", 0))
-    member.connector("c", 1, **{**KEYS, "errors.restart.max": "0"})
-    assert not restarts(member.read())
-    (request,) = restarts(member.wait(LONG_MS))
-    assert request.connector == "d"
-
-
-def test_a_trace_is_read_once_whoever_asks() -> None:
-    trace = "Connector c failed: No module named 'x'. Since 2026-01-01 00:00:00 UTC.\n\nTraceback .."
-    one, other = failure_of("w:1", trace), failure_of("w:2", trace, 7)
-    assert (one.no_help, one.said) == (NoHelp.CLASS, "Connector c failed: No module named 'x'.")
-    assert (other.worker_id, other.at_ms) == ("w:2", 7)
-    assert one.said is other.said
-
-
-def stands(member: Member, state: RunState, task: TaskId = T0) -> list[Instruction]:
-    return member.step(StatusesRead((), ((task, state),)))
 
 
 def notices(reported: list[Instruction]) -> list[Notice]:
     return [each.notice for each in reported if isinstance(each, Announce)]
-
-
-def restarts(reported: list[Instruction]) -> list[RestartRequested]:
-    return [each.write.request for each in reported if isinstance(each, Write) and isinstance(each.write, PutRestart)]
 
 
 def carry_out(member: Member, reported: list[Instruction]) -> list[Instruction]:
@@ -455,112 +336,10 @@ def test_the_record_of_an_automatic_restart_is_javas_with_a_field_that_java_does
         assert decode(LogRecord("configs", 0, 0, key, body)) == RestartRequested("c", True, True)
 
 
-def test_a_status_from_before_the_last_restart_is_not_taken_for_a_failure_after_it() -> None:
-    failed = TaskState(0, RunState.FAILED, "w:1", "Traceback: boom")
-    settings = RestartSettings(max_restarts=2, backoff_ms=1_000, backoff_max_ms=1_000, window_ms=600_000)
-    budget = budget_of(settings)
-
-    def seen(count: int, after_ms: int, trace: str = "Traceback: boom") -> Restarts | None:
-        known = PartRestarts(0, count, 1_000_000)
-        return restarts_of(T0, replace(failed, trace=trace), known, budget, 1_000_000 + after_ms)
-
-    assert seen(2, 100) == Restarts(AutoRestart.WAITING, 1, 2), "restart 2 of 2 is under way"
-    assert seen(2, 5_000) == Restarts(AutoRestart.GIVEN_UP, 2, 2, due_ms=1_600_000)
-    assert seen(1, 5_000) == Restarts(AutoRestart.WAITING, 1, 2)
-    off = budget_of(replace(settings, max_restarts=0))
-    assert restarts_of(T0, failed, PartRestarts(0, 2, 1_000_000), off, 1_000_100) == Restarts(
-        AutoRestart.NOT_RESTARTED, 2, 0, "errors.restart.max is 0"
-    )
-
-
-def test_when_the_next_restart_is_due_is_what_is_done_then() -> None:
-    """By the time of the status, which all workers read: a follower says what its leader will do."""
-    member, follower = leader(), Member(leads=False)
-    written_ms = member.now_ms - 300
-    failure = replace(GONE, at_ms=written_ms)
-    for each in (member, follower):
-        each.step(StatusesRead(((T0, failure),)))
-    assert member.state.failed_ms(T0) == follower.state.failed_ms(T0) == written_ms
-    shown = restarts_of(T0, FAILED_TASK, None, budget_of(SETTINGS), member.now_ms, follower.state.failed_ms(T0))
-    assert shown.state is AutoRestart.WAITING
-    left_ms = shown.due_ms - member.now_ms
-    assert 500 <= left_ms <= 900
-    assert not restarts(member.wait(left_ms - 1))
-    assert restarts(member.wait(1))
-    stands(member, RunState.RUNNING)
-    assert member.state.failed_ms(T0) is None
-
-
-def test_what_is_paused_waits_until_it_is_resumed() -> None:
-    views = RestartViews(SETTINGS, lambda _name: (), lambda _subject: 1_000_000, lambda: None, SystemClock())
-    status = ConnectorStatus("c", ConnectorState(RunState.PAUSED, "w:1"), (FAILED_TASK,), ConnectorType.SINK)
-    entry = ConnectorEntry("c", {}, target_state=TargetState.PAUSED)
-    (paused,) = views.shown(entry, status).tasks
-    assert paused.restarts == Restarts(AutoRestart.WAITING, 0, 2, "once it is resumed")
-    (runs,) = views.shown(entry.with_target(TargetState.STARTED), status).tasks
-    assert (runs.restarts.why, runs.restarts.due_ms is not None) == (None, True)
-
-
-def test_what_fails_again_and_again_is_not_healthy_in_between() -> None:
-    now_ms = SystemClock().time_ms()
-    settings = replace(SETTINGS, backoff_max_ms=300_000)
-    healthy = TaskCondition(Condition.HEALTHY, 1)
-    entry = ConnectorEntry("c", {})
-
-    def condition(count: int, ago_ms: int, found: TaskCondition = healthy, task: int = 0) -> TaskCondition:
-        counted = (PartRestarts(task, count, now_ms - ago_ms, ""),)
-        views = RestartViews(
-            settings, lambda _: counted, lambda _: None, lambda: None, SystemClock(), lambda _: "the shop burns"
-        )
-        return views.conditions({T0: found}, lambda _: entry)[T0]
-
-    again = condition(2, 70_000)
-    assert again == TaskCondition(Condition.KEEPS_FAILING, now_ms - 70_000, 2, "the shop burns")
-    view = PartView(0, replace(FAILED_TASK, state=RunState.RUNNING, trace=None, condition=again))
-    assert (view.health, view.why(now_ms)) == (
-        ConnectorHealth.DEGRADED,
-        "keeps failing after 2 restarts: the shop burns",
-    )
-    assert condition(1, 70_000) is healthy, "the first restart may have helped"
-    assert condition(2, 300_000) is healthy, "it has run for longer than any pause before a restart"
-    assert condition(2, 70_000, task=1) is healthy, "another task"
-    stuck = TaskCondition(Condition.STUCK, 1)
-    assert condition(2, 70_000, stuck) is stuck, "nothing is worse"
-
-
-def test_the_last_failure_is_known_while_the_task_runs_again() -> None:
-    member = leader()
-    fail(member)
-    assert member.state.last_said(T0) == GONE.said
-    stands(member, RunState.RUNNING)
-    assert member.state.last_said(T0) == GONE.said
-
-
 def test_a_clock_that_is_ahead_puts_nothing_off() -> None:
     member = leader()
     member.step(StatusesRead(((T0, replace(GONE, at_ms=member.now_ms + 3_600_000)),)))
     assert restarts(member.wait(1_200))
-
-
-@pytest.mark.parametrize(
-    ("given", "in_group", "most", "why"),
-    [
-        (None, None, 5, None),
-        (3, None, 3, None),
-        (0, None, 0, NoHelp.OFF),
-        (None, NoHelp.JAVA_MEMBER, 0, NoHelp.JAVA_MEMBER),
-        (3, NoHelp.JAVA_MEMBER, 3, None),
-        (0, NoHelp.JAVA_MEMBER, 0, NoHelp.OFF),
-        (None, NoHelp.JAVA_LEADS, 0, NoHelp.JAVA_LEADS),
-        (3, NoHelp.JAVA_LEADS, 0, NoHelp.JAVA_LEADS),
-    ],
-)
-def test_nothing_is_promised_that_nobody_does(given, in_group, most, why) -> None:
-    found = budget_of(replace(SETTINGS, max_restarts=given), in_group)
-    assert (found.most, found.why_none) == (most, why)
-    shown = restarts_of(T0, FAILED_TASK, None, found, 1_000_000, 1_000_000)
-    assert (shown.state is AutoRestart.WAITING) == (why is None)
-    assert shown.why == (None if why is None else str(why))
 
 
 def test_a_member_knows_from_its_leader_whether_one_of_javas_is_there() -> None:
