@@ -155,7 +155,10 @@ class SamplePlugins:
     def java_stack(self, connector: str, task: int | None) -> None:
         """Nothing of it is in Java."""
 
-    def describe(self, *, asks_java: bool = True) -> list[PluginDescription]:
+    def describe_one(self, name: str) -> list[PluginDescription]:
+        return [plugin for plugin in self.describe() if plugin.class_name.casefold() == f"kit.sample{name}"]
+
+    def describe(self) -> list[PluginDescription]:
         return [
             PluginDescription("kit.SampleSource", "source", "4.3.0"),
             PluginDescription("kit.SampleSink", "sink", "4.3.0"),

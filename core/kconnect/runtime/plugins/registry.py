@@ -239,20 +239,22 @@ class PluginRegistry:
                     return found
         return self.connector_class(name, version)
 
-    def describe(self, *, asks_java: bool = True) -> list[PluginInfo]:
+    def describe(self) -> list[PluginInfo]:
         """All plugins: sinks, sources, transformations, predicates, converters, header converters, each by name.
 
-        Without `asks_java` no JVM is started: a plugin of Java's whose version is not known yet has none.
-
         Shape: a class of two kinds is listed twice, one version of it in two folders once, with both. Reads plugins in
-        plugin.path without importing them, unless a version is computed; imports those of entry points, of which one
+        plugin.path without importing them, unless a version is computed; imports all others, of which an entry point
         that fails is logged and left out. Modules that have come to plugin.path since it was read are among them.
         Source: ConnectorPluginsResource.
         """
         self._look_again()
-        if asks_java or "_all" in self.__dict__:
-            return list(self._in_order)
-        return in_order(self._with_java(self._ours, asks=False))
+        return list(self._in_order)
+
+    def describe_one(self, name: str) -> list[PluginInfo]:
+        """What the list says of the plugin that a setting means. Loads no other, and starts no JVM."""
+        full = self.known_as(name)
+        infos = [] if full is None else in_order(self._with_java(self._of_python(full), asks=False))
+        return [info for info in infos if info.class_name == full]
 
     def nearest(self, name: str, *kinds: str) -> list[str]:
         """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
@@ -350,7 +352,7 @@ class PluginRegistry:
             return False
         self._folders = now
         self._unknown.clear()
-        for cached in ("_folder_classes", "_ours", "_all", "_in_order"):
+        for cached in ("_folder_classes", "_all", "_in_order"):
             self.__dict__.pop(cached, None)
         return True
 
@@ -427,7 +429,7 @@ class PluginRegistry:
 
     @cached_property
     def _all(self) -> list[PluginInfo]:
-        return self._with_java(self._ours, asks=True)
+        return self._with_java(self._of_python(), asks=True)
 
     def _with_java(self, infos: list[PluginInfo], *, asks: bool) -> list[PluginInfo]:
         taken = {(info.class_name, info.type, info.version) for info in infos}
@@ -436,10 +438,6 @@ class PluginRegistry:
             for found in ([] if self._java is None else self._java.listed(asks=asks))
             if (found.class_name, found.kind, found.version) not in taken
         ]
-
-    @cached_property
-    def _ours(self) -> list[PluginInfo]:
-        return self._of_python()
 
     def _of_python(self, name: str | None = None) -> list[PluginInfo]:
         """Gives all that is not Java's, or what has this class name alone: then others are not imported."""

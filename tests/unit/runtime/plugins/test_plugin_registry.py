@@ -220,6 +220,12 @@ def test_the_list_has_javas_names_types_versions_and_order(registry: PluginRegis
     assert len(ours) == sum(len(plugin.types) for plugin in BUILTINS)
 
 
+@pytest.mark.parametrize("name", ["FileStreamSource", "Json", "Cast$Value", "HasHeaderKey", "a.b.Unknown"])
+def test_one_of_the_list_is_described_as_the_list_has_it(registry: PluginRegistry, name: str) -> None:
+    full = registry.known_as(name)
+    assert registry.describe_one(name) == [info for info in registry.describe() if info.class_name == full]
+
+
 def _transcript() -> list[dict[str, Any]]:
     document = json.loads((GOLDEN / "rest" / "transcript.json").read_text("utf-8"))
     return next(part for part in document.values() if isinstance(part, list))

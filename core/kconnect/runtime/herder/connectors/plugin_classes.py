@@ -24,8 +24,12 @@ class ConnectorPlugins(Protocol):
         """The class a `connector.class` names, in a version if there are several. Errors: ConnectError as in Java."""
         ...
 
-    def describe(self, *, asks_java: bool = True) -> Sequence[PluginLike]:
-        """All plugins; without `asks_java` no JVM is started for a version that is not known yet."""
+    def describe(self) -> Sequence[PluginLike]:
+        """All plugins: imports each that is written in Python, and asks Java for versions."""
+        ...
+
+    def describe_one(self, name: str) -> Sequence[PluginLike]:
+        """What the list of plugins says of the one that a setting means; loads no other, and starts no JVM."""
         ...
 
     def java_name(self, plugin_class: type) -> str:

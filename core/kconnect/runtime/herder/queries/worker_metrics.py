@@ -21,7 +21,6 @@ from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.health.watch_thread import WatchThread
 from kconnect.runtime.herder.interface import Launcher, SlotInfo
 from kconnect.runtime.herder.offsets.sink_lags import Lags, SinkLags
-from kconnect.runtime.herder.validation.plugin_keys import PluginLike
 from kconnect.runtime.metrics import PluginUse, PluginValue, Reading, SlotCount, Startups, WorkerView, readings_of
 from kconnect.runtime.metrics.history import EVERY_S, History, SlotLoad
 
@@ -59,8 +58,7 @@ def worker_readings(
     has tasks, and `running` are the tasks that run here. `connector_plugins`: what the connectors keep of themselves.
     `conditions`: as of `WorkerView`.
     """
-    known = list(plugins.describe(asks_java=False))
-    find = functools.cache(lambda role, name: _used(role, name, known))  # thousands of connectors name the same few
+    find = functools.cache(lambda role, name: _used(role, name, plugins))  # thousands of connectors name the same few
     statuses: list[ConnectorStatus] = []
     guests: list[ConnectorStatus] = []
     used: dict[str, Sequence[PluginUse]] = {}
@@ -122,18 +120,10 @@ def plugins_in_use(
     return uses
 
 
-def _used(role: str, name: str, known: Sequence[PluginLike]) -> PluginUse:
-    """A plugin by its name in a config: its class, or the end of its name, as plugin aliases work."""
-    for plugin in known:
-        if plugin.class_name == name:
-            return PluginUse(role, plugin.class_name, plugin.version)
-    for plugin in known:
-        simple = plugin.class_name.replace("$", ".")
-        kind = "HeaderConverter" if role == "header-converter" else "Converter" if "converter" in role else ""
-        suffixes = {name, f"{name}Connector" if role == "connector" else f"{name}{kind}"}
-        if any(simple.endswith((f".{suffix}", f".{suffix}.Value")) for suffix in suffixes):
-            return PluginUse(role, plugin.class_name, plugin.version)
-    return PluginUse(role, name, None)
+def _used(role: str, name: str, plugins: ConnectorPlugins) -> PluginUse:
+    """A plugin by its name in a config, or its name alone where the worker has no plugin that is called so."""
+    known = plugins.describe_one(name)
+    return PluginUse(role, known[0].class_name, known[0].version) if known else PluginUse(role, name, None)
 
 
 # How soon a sink that has come is looked at
