@@ -352,6 +352,20 @@ def test_rows_that_fail_are_reported_one_by_one_and_the_others_go_on() -> None:
     ]
 
 
+def test_all_fields_of_a_struct_that_is_null_are_a_tombstone_by_columns_too() -> None:
+    after = SchemaBuilder.struct().field("id", Schema.INT32_SCHEMA).optional().build()
+    schema = SchemaBuilder.struct().field("after", after).build()
+    rows = [Struct(schema, {"after": Struct(after, {"id": 0})}), Struct(schema)]
+    records = [SourceRecord({}, {}, "topic", row, value_schema=schema) for row in rows]
+    batch = RecordBatch.from_records(records)
+    assert batch is not None
+    chain = TransformChain([TransformStep(transform_of("SELECT after.* FROM records"))])
+    for form in (records, batch):
+        kept, gone = outcome(chain, form)
+        assert kept.value["id"] == 0
+        assert (gone.value_schema, gone.value) == (None, None)
+
+
 def test_what_is_computed_has_the_types_of_the_one_table() -> None:
     """The precision of decimals travels, and keys of a map are never null."""
     made = transform_of("SELECT CAST(id AS decimal(12,2)) AS price, map('a', id) AS found FROM records").apply(

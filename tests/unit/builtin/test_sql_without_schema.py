@@ -117,7 +117,21 @@ def test_structs_of_other_fields_are_one_struct_with_all_of_them(expression: str
 
 def test_an_envelope_is_flattened_in_one_line() -> None:
     assert made("SELECT after.* FROM records", UPDATED) == (None, UPDATED["after"])
-    assert made("SELECT after.* FROM records", DELETED) == (None, {})
+    assert made("SELECT after.*, op FROM records", DELETED) == (None, {"op": "d"})
+
+
+def test_all_fields_of_a_struct_that_is_null_are_no_row_of_nulls_but_a_tombstone() -> None:
+    assert made("SELECT after.* FROM records", DELETED) == (None, None)
+    assert made("SELECT after.*, before.* FROM records", DELETED) == (None, DELETED["before"])
+    assert made("SELECT after.* FROM records", {"op": "d"}) == (None, {})  # not a change: it has no such member
+    transform = SqlTransform()
+    transform.configure({"query": "SELECT after.* FROM records WHERE op <> 'x'"})
+    try:
+        values = (DELETED, UPDATED, DELETED, {"op": "c"})
+        several = transform.expand_list([SourceRecord({}, {}, "t", value) for value in values])
+    finally:
+        transform.close()
+    assert [record.value for (record,) in several] == [None, UPDATED["after"], None, {}]
 
 
 def test_lists_of_several_kinds_and_numbers_of_any_size_have_types_that_hold_them() -> None:

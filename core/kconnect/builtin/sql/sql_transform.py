@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.api import ConfigDef, ConfigError, ConnectRecord, DataError, RecordBatch, Schema, Struct, Transformation
 from kconnect.api.columns import values_of
-from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, have_schemas
+from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, have_schemas, named
 from kconnect.builtin.sql.seen_batches import GroupRows, Sight, grouped
 from kconnect.builtin.transforms.with_schema import WithSchema
 from kconnect.builtin.types.declarations import declarations, with_value_schema
@@ -48,7 +48,8 @@ class SqlTransform(Transformation):
     """Records without value pass as they are. Nothing like it is in Java.
 
     A field that is named alone keeps its schema; one that is calculated is optional. The struct keeps name, version,
-    doc and parameters.
+    doc and parameters. A query of nothing but `after.*` makes a tombstone of a record whose `after` is null, as
+    ExtractField does: a row of nulls would stand for what was deleted.
     """
 
     supports_batches = True
@@ -64,6 +65,7 @@ class SqlTransform(Transformation):
         self._engine = Engine()
         self.makes_several = query.makes_several
         stars = [output.path for output in query.outputs if isinstance(output, AllFields)]
+        self._structs = stars if len(stars) == len(query.outputs) and () not in stars else []
         expressions = [output.expression for output in query.outputs if isinstance(output, Output)]
         expressions += [output.argument for output in query.outputs if isinstance(output, Generator)]
         if query.condition is not None:
@@ -86,13 +88,13 @@ class SqlTransform(Transformation):
             return several[0] if several else None
         record, rows, plan = self._planned(record)
         made = plan.select_one(rows)
-        return None if made is None else _changed(record, plan, rows, made)
+        return None if made is None else self._changed(record, plan, rows, made)
 
     def expand(self, record: R) -> Sequence[R]:
         if record.value is None or not self.makes_several:
             return super().expand(record)
         record, rows, plan = self._planned(record)
-        return [_changed(record, plan, rows, made) for made in plan.select_several(rows)]
+        return [self._changed(record, plan, rows, made) for made in plan.select_several(rows)]
 
     def expand_list(self, records: Sequence[R]) -> Sequence[Sequence[R]]:
         """Records without schema, a table for each group that the query sees alike.
@@ -123,11 +125,13 @@ class SqlTransform(Transformation):
         kept = range(len(records)) if selected.kept is None else selected.kept.to_pylist()
         schema, made = plan.seen_schema, dict[int, list[R]]()
         for place, found in zip(kept, _values_of_group(plan, rows, selected, kept), strict=True):
-            after = (
-                records[place].new_record(value=found)
-                if schema is None
-                else records[place].new_record(value_schema=schema, value=as_data(schema, found))
-            )
+            record = records[place]
+            if self._structs and self._is_gone(RecordRows(record)):
+                after = record.new_record(value=None)
+            elif schema is None:
+                after = record.new_record(value=found)
+            else:
+                after = record.new_record(value_schema=schema, value=as_data(schema, found))
             made.setdefault(place, []).append(after)
         return [made.get(place, ()) for place in range(len(records))]
 
@@ -152,6 +156,8 @@ class SqlTransform(Transformation):
         if before is None or column.null_count or not have_schemas(batch):
             return NotImplemented
         rows = BatchRows(batch)
+        if self._structs and self._may_be_gone(rows):
+            return NotImplemented
         plan = self._plans.of(rows)
         selected = plan.select(rows)
         schema = plan.schema(before)
@@ -172,6 +178,31 @@ class SqlTransform(Transformation):
         except ByListsError:
             return NotImplemented
 
+    def _changed(self, record: R, plan: SelectPlan, rows: RecordRows, made: Mapping[str, Any]) -> R:
+        """The record with what a plan made of it as its value."""
+        if self._structs and self._is_gone(rows):
+            return record.new_record(value_schema=None, value=None)
+        if record.value_schema is None:
+            return _map_or_struct(record, plan, rows, made)
+        schema = plan.schema(record.value_schema)
+        struct = Struct(schema)
+        for field in plan.fields:
+            if field.path is not None:
+                struct.put(field.name, rows.value(field.path))
+            elif field.schema is not None:
+                struct.put(field.name, made[field.name])
+        return record.new_record(value_schema=schema, value=struct)
+
+    def _is_gone(self, rows: RecordRows) -> bool:
+        """Whether every struct of which the query takes all fields is null, and none is missing."""
+        return all(
+            rows.value(path) is None and named(path[-1], rows.names(path[:-1])) is not None for path in self._structs
+        )
+
+    def _may_be_gone(self, rows: BatchRows) -> bool:
+        """Whether every such struct is null somewhere."""
+        return all(rows.column(path, schema).null_count for path in self._structs if (schema := rows.schema(path)))
+
     def config(self) -> ConfigDef:
         return CONFIG
 
@@ -190,20 +221,6 @@ def _declared_step(configs: Mapping[str, Any]) -> WithSchema | None:
     made = WithSchema()
     made.configure({name.removeprefix("value."): text for name, text in said.items()})
     return made
-
-
-def _changed(record: R, plan: SelectPlan, rows: RecordRows, made: Mapping[str, Any]) -> R:
-    """The record with what a plan made of it as its value."""
-    if record.value_schema is None:
-        return _map_or_struct(record, plan, rows, made)
-    schema = plan.schema(record.value_schema)
-    struct = Struct(schema)
-    for field in plan.fields:
-        if field.path is not None:
-            struct.put(field.name, rows.value(field.path))
-        elif field.schema is not None:
-            struct.put(field.name, made[field.name])
-    return record.new_record(value_schema=schema, value=struct)
 
 
 def _map_or_struct(record: R, plan: SelectPlan, rows: RecordRows, made: Mapping[str, Any]) -> R:
@@ -234,6 +251,8 @@ def _values_of_group(
         else:
             values = values_of(field.schema, selected.made[field.name], len(kept))
             columns.append(values if plan.seen_schema is not None else list(map(_plain, values)))
+    if not columns:  # all fields of a struct that is null, or has none
+        return [{} for _ in kept]
     names = [field.name for field in plan.fields]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
