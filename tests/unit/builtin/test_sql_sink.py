@@ -230,6 +230,13 @@ def test_one_bad_record_is_reported_and_its_neighbours_are_written(file: Path) -
     assert rows_of(file, ORDERS) == [(1, 1), (3, 3)]
 
 
+def test_a_member_without_a_text_for_a_name_is_no_column_as_in_other_sinks(file: Path) -> None:
+    with sink_into(file, errors_tolerance="all", auto_create="true") as sink:
+        sink.put({1: "number", "1": "text"}, {"1": "good"})
+    (errant,) = sink.errant
+    assert "A member has the name 1, and only texts are names of columns" in str(errant.error)
+
+
 def test_what_to_do_about_a_record_is_in_its_error(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("CREATE TABLE orders (q INTEGER, twice INTEGER GENERATED ALWAYS AS (q * 2) STORED)")
