@@ -411,3 +411,26 @@ def test_a_unit_without_values_makes_no_object_and_is_committed(tmp_path: Path) 
         sink.put(None, None)
         assert sink.commit() == {PLACE: 2}
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "json"])
+def test_times_and_decimals_without_schema_are_json_as_other_formats_have_columns_for_them(
+    tmp_path: Path, format_: str
+) -> None:
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, datetime.UTC)
+    value = {
+        "at": at,
+        "day": at.date(),
+        "clock": at.time(),
+        "inner": [{"price": decimal.Decimal("12.340")}],
+        "big": 2**70,
+    }
+    with sink_into(tmp_path, object_format=format_, flush_rows="2") as sink:
+        sink.put(value, {"price": decimal.Decimal("NaN")})
+    (file,) = tmp_path.iterdir()
+    text = file.read_text()
+    assert (
+        '{"at":"2026-01-02T03:04:05.678901Z","day":"2026-01-02","clock":"03:04:05.678901",'
+        '"inner":[{"price":12.340}],"big":1180591620717411303424}' in text
+    )
+    assert '{"price":"NaN"}' in text

@@ -15,6 +15,13 @@ from kconnect.java.compat.to_string import java_class
 
 Write = Callable[[Any], str]
 
+
+class RawJson(str):
+    """A value that is JSON already: it is written as it is."""
+
+    __slots__ = ()
+
+
 _TYPE_NAMES = {Type.FLOAT32: "float", Type.FLOAT64: "double"}
 
 
@@ -306,4 +313,5 @@ _SCHEMALESS: dict[type, Write] = {
     list: lambda value: "[" + ",".join([_write_schemaless(element) for element in value]) + "]",
     dict: _schemaless_map,
     Struct: _schemaless_struct,
+    RawJson: str,
 }

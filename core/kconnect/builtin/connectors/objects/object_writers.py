@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import io
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kconnect.api import DataError, RecordBatch, Schema, SinkRecord
+from kconnect.api import DataError, RecordBatch, Schema, SinkRecord, Struct
 from kconnect.api.columns import column_of, values_of
+from kconnect.api.plain_values import plain
 from kconnect.builtin.connectors.objects.avro_codecs import add_codecs
 from kconnect.builtin.connectors.objects.object_columns import ObjectColumns
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.converters.plain_json import plain_json_list
 from kconnect.builtin.schema_registry.avro.avro_names import INTERNAL_TYPE, MAP_ENTRY
-from kconnect.builtin.types.fitting import KEPT, NotFittingError, fit
+from kconnect.builtin.types.fitting import KEPT, NotFittingError, as_mapping, fit
 from kconnect.builtin.types.leaf_columns import is_bytes
 from kconnect.builtin.types.meaning import meant_column, meant_values
 from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, without_empty
 from kconnect.builtin.types.seen_columns import seen_table, widened_table
 from kconnect.builtin.types.settling import with_texts
+from kconnect.java.compat.json_writer import RawJson
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,7 +132,11 @@ class Encoder:
         return rows
 
     def _text(self, topic: str, schema: Schema | None, value: Any) -> bytes:
-        text = self._json.from_connect_data(topic, schema, value)
+        try:
+            given = _in_json(value) if schema is None else value
+        except RecursionError:  # whose trace has a thousand lines
+            raise DataError("A value is nested too deeply to be written as JSON") from None
+        text = self._json.from_connect_data(topic, schema, given)
         return b"null" if text is None else text
 
 
@@ -261,6 +269,19 @@ def _with_texts(rows: pa.Table, came: Callable[[], Sequence[Any]]) -> pa.Table:
     values = [value if isinstance(value, dict) else {"value": value} for value in came()]
     column = with_texts(batch.to_struct_array(), pa.struct(flat), values)
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(column)])
+
+
+def _in_json(value: Any) -> Any:
+    """A value without schema, with forms for what JsonConverter refuses: times are ISO 8601, decimals numbers."""
+    if isinstance(value, dict):
+        return {name: _in_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_json(item) for item in value]
+    if isinstance(value, Struct):
+        return _in_json(as_mapping(value))
+    if isinstance(value, decimal.Decimal):
+        return RawJson(value) if value.is_finite() else str(value)
+    return plain(value) if isinstance(value, datetime.date | datetime.time) else value
 
 
 def _line(value: Any) -> bytes:
