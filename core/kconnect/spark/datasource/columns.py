@@ -17,7 +17,7 @@ from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.api.plain_values import plain
 from kconnect.builtin.types.fitting import FitRules, NotFittingError, build, fit
 from kconnect.builtin.types.seen import NOTHING, Kind, Seen, see
-from kconnect.errors import DataError
+from kconnect.errors import ConfigError, DataError
 from kconnect.spark.datasource.chain import Part, Rows
 
 if TYPE_CHECKING:
@@ -72,6 +72,60 @@ def inferred(rows: Iterable[Rows], *, is_record: bool) -> pa.Schema:
 def is_record_schema(names: Sequence[str]) -> bool:
     """Whether columns of these names are those of records, and not fields of the value."""
     return "value" in names and set(names) <= set(RECORD_COLUMNS)
+
+
+def check_record_columns(schema: pa.Schema) -> None:
+    """Refuse, while Spark plans, columns whose type the part of a record of their name cannot have.
+
+    Keys and values are of any type; `partition` is nothing that anybody reads or writes but a number.
+    Errors: ConfigError with column and type.
+    """
+    for field in schema:
+        takes, are = _TAKEN.get(field.name, (None, ""))
+        if takes is not None and not takes(field.type):
+            raise ConfigError(
+                f"The column {field.name} is {field.type}, and {field.name} of a record is {are}",
+                hint='Cast it; where it is a field of the value, .option("kconnect.columns", "value") says so.',
+            )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_int64(kind))
+
+
+def _are_headers(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
+        return False
+    fields = {field.name: field.type for field in kind.value_type}
+    return (
+        set(fields) == {"key", "value"}
+        and _is_text(fields["key"])
+        and (pa.types.is_binary(fields["value"]) or _is_text(fields["value"]))
+    )
+
+
+_TAKEN: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "topic": (_is_text, "text"),
+    "partition": (_is_number, "a number"),
+    "timestamp": (_is_time, "a timestamp, or a bigint of milliseconds"),
+    "headers": (_are_headers, "an array of structs of key, a text, and value, binary or text"),
+}
 
 
 def _fixed_types() -> dict[str, pa.DataType]:
@@ -170,14 +224,12 @@ def _rules(is_strict: bool) -> FitRules:
 
 def _needs_text(part: Part) -> bool:
     """Whether values become text by being written as JSON."""
-    import pyarrow as pa
-
     if part.is_bytes:
         return False
     if isinstance(part.data, list | tuple):
         return part.schema is None or part.schema.type is not Type.STRING
     kind = part.data.type  # type: ignore[union-attr]  # not None: asked before
-    return not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return not _is_text(kind)
 
 
 def _texts(part: Part, length: int) -> list[str | None]:

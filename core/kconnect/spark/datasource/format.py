@@ -43,7 +43,7 @@ from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.stages import StageError
 from kconnect.spark.arrow_types import arrow_schema, check_record_types, struct_type
-from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
+from kconnect.spark.datasource.columns import Columns, check_record_columns, inferred, is_record_schema
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
 from kconnect.spark.datasource.failures import ROWS_OF_A_WRITE, reported_to_spark
 from kconnect.spark.datasource.positions import Positions
@@ -122,7 +122,10 @@ class KConnectFormat(DataSource):
     def _columns(self, schema: StructType) -> Columns:
         chosen = self.options.get("kconnect.columns", "auto")
         is_record = is_record_schema(schema.fieldNames()) if chosen == "auto" else chosen == "record"
-        return Columns(arrow_schema(schema), is_record, is_strict=self._is_inferred)
+        columns = arrow_schema(schema)
+        if is_record:
+            check_record_columns(columns)
+        return Columns(columns, is_record, is_strict=self._is_inferred)
 
 
 def _inferred_schema(connector: ConnectorOfFormat) -> Any:  # a pa.Schema
@@ -204,7 +207,7 @@ class _Writing:
         self._connector = connector
         check_record_types(columns)
         self._layout = SinkLayout.of(
-            columns.fieldNames(),
+            arrow_schema(columns),
             connector.options.columns,
             connector.topic,
             reads_key=settings.key_converter is not None,

@@ -21,7 +21,7 @@ from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import KafkaHeaders
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.fetched import FetchedBatch, FetchedRecord
-from kconnect.spark.datasource.columns import is_record_schema
+from kconnect.spark.datasource.columns import check_record_columns, is_record_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,17 +42,22 @@ class SinkLayout:
     reads_value: bool = False
 
     @classmethod
-    def of(cls, names: Sequence[str], columns: str, topic: str | None, **reads: bool) -> SinkLayout:
-        """Errors: ConfigError when rows have no topic."""
+    def of(cls, schema: pa.Schema, columns: str, topic: str | None, **reads: bool) -> SinkLayout:
+        """Errors: ConfigError when rows have no columns or no topic, or a column has not the type of its part."""
+        names = schema.names
+        if not names:
+            raise ConfigError("The DataFrame has no columns: its rows would be records without any value")
         is_record = is_record_schema(names) if columns == "auto" else columns == "record"
         if is_record and "value" not in names:
             raise ConfigError(f"The DataFrame has no column value, its columns are {', '.join(names)}")
+        if is_record:
+            check_record_columns(schema)
         if topic is None and not (is_record and "topic" in names):
             raise ConfigError(
                 "The rows have no topic",
                 hint='Sinks know records by topic: .option("topics", "orders"), or a column topic beside value.',
             )
-        return cls(list(names), is_record, topic, **reads)
+        return cls(names, is_record, topic, **reads)
 
     def by_topic(self, batch: pa.RecordBatch, first_row: int) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of each topic, in order. `first_row`: of the batch in its partition, for messages."""

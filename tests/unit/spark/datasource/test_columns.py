@@ -7,14 +7,16 @@ import decimal
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from kconnect.api import Schema, SchemaBuilder, Struct
 from kconnect.builtin.types.column_type import schema_of
 from kconnect.builtin.types.declared import declared_type
-from kconnect.errors import DataError
+from kconnect.errors import ConnectError, DataError
 from kconnect.spark.arrow_types import struct_type
 from kconnect.spark.datasource.chain import Part, Rows
 from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
+from kconnect.spark.datasource.format import KConnectFormat
 
 _ITEM = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).field("name", Schema.OPTIONAL_STRING_SCHEMA).build()
 
@@ -115,3 +117,10 @@ def test_a_field_that_the_first_records_did_not_have_is_reported_unless_the_user
     with pytest.raises(DataError, match="more is a field that the first records did not have"):
         Columns(schema, is_record=True, is_strict=True).batch(_rows(value))
     assert Columns(schema, is_record=True).batch(_rows(value)).to_pylist() == [{"value": {"id": 1}}] * 2
+
+
+def test_columns_of_another_type_than_the_part_of_a_record_are_refused_while_spark_plans() -> None:
+    schema = StructType([StructField("value", StringType()), StructField("headers", StringType())])
+    options = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
+    with pytest.raises(ConnectError, match="The column headers is string, and headers of a record is an array"):
+        KConnectFormat(options).reader(schema)

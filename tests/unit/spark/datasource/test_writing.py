@@ -104,7 +104,7 @@ def connector(monkeypatch: pytest.MonkeyPatch) -> ConnectorOfFormat:
 def _write(connector: ConnectorOfFormat, span: Span) -> list[Any]:
     """Rows 0 to 5 in batches of two."""
     batches = iter([pa.record_batch({"value": [n, n + 1]}) for n in (0, 2, 4)])
-    layout = SinkLayout.of(["value"], "record", "t")
+    layout = SinkLayout.of(pa.schema({"value": pa.int64()}), "record", "t")
     assert RowsWrite(connector, connector.config, 0, layout, batches, span).run().rows == 6
     return KeepsOffsets.put_values
 
@@ -158,7 +158,7 @@ def test_while_a_write_goes_on_the_task_is_asked_so_that_rows_need_not_be_kept(c
 def test_rows_that_the_task_names_as_it_flushes_are_left_out_and_all_others_put_again(connector):
     KeepsOffsets.bad = {1, 4}
     connector.config["errors.tolerance"] = "all"
-    layout = SinkLayout.of(["value"], "record", "t")
+    layout = SinkLayout.of(pa.schema({"value": pa.int64()}), "record", "t")
     batches = iter([pa.record_batch({"value": [n, n + 1]}) for n in (0, 2, 4)])
     written = RowsWrite(connector, connector.config, 0, layout, batches, Span(0, 0, None, "partition 0")).run()
     assert (KeepsOffsets.put_values, written.rows, written.skipped) == ([0, 2, 3, 5], 6, 2)
