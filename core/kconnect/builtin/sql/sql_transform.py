@@ -156,10 +156,10 @@ class SqlTransform(Transformation):
         if before is None or column.null_count or not have_schemas(batch):
             return NotImplemented
         rows = BatchRows(batch)
-        if self._structs and self._may_be_gone(rows):
-            return NotImplemented
         plan = self._plans.of(rows)
         selected = plan.select(rows)
+        if self._structs and self._may_be_gone(rows, selected.kept):
+            return NotImplemented
         schema = plan.schema(before)
         if selected.kept is not None:
             batch = batch.take(selected.kept)
@@ -199,9 +199,10 @@ class SqlTransform(Transformation):
             rows.value(path) is None and named(path[-1], rows.names(path[:-1])) is not None for path in self._structs
         )
 
-    def _may_be_gone(self, rows: BatchRows) -> bool:
-        """Whether every such struct is null somewhere."""
-        return all(rows.column(path, schema).null_count for path in self._structs if (schema := rows.schema(path)))
+    def _may_be_gone(self, rows: BatchRows, kept: pa.Array | None) -> bool:
+        """Whether every such struct is null somewhere in the rows that are kept."""
+        columns = [rows.column(path, schema) for path in self._structs if (schema := rows.schema(path)) is not None]
+        return all((column if kept is None else column.take(kept)).null_count for column in columns)
 
     def config(self) -> ConfigDef:
         return CONFIG
