@@ -3,7 +3,8 @@
 A worker that was frozen, disconnected, or whose broker was away may write late: its record then follows that of the
 worker that took over its work. Every record carries the generation of the worker group it was made in. The rules:
 
-1. A tombstone cancels everything before it.
+1. A tombstone cancels everything before it; that of a connector what was read of its tasks, too. Records of these stay
+   in the topic where no tombstone of their own follows them, in another partition perhaps: whoever deletes has to know.
 2. After it, the record of the newest generation is in effect, wherever it stands; within one generation the last one,
    unless it is UNASSIGNED from one worker and follows RUNNING from another (KAFKA-12525).
 3. A group counts from 1 again once all workers have left it and the broker has forgotten it. A worker knows that: what
@@ -65,6 +66,7 @@ class StatusCache:
     def __init__(self) -> None:
         self._connectors: dict[str, _Entry] = {}
         self._tasks: dict[str, dict[int, _Entry]] = {}
+        self._left: dict[str, dict[TaskId, StoredStatus]] = {}  # in the topic, of tasks whose connector was deleted
         self._topics: dict[str, dict[str, TopicUse]] = {}
         self._generation: int | None = None  # of the last requested write
         self._taken: int | None = None  # of the group that this worker has joined; None for mere readers
@@ -86,6 +88,7 @@ class StatusCache:
             case StatusRead(subject, None):
                 self._remove(subject)
             case StatusRead(subject, StoredStatus() as status):
+                self._forget_left(subject)
                 self._entry(subject).records.add(status)
             case TopicRead(connector, topic, None):
                 uses = self._topics.get(connector, {})
@@ -128,7 +131,13 @@ class StatusCache:
     def last(self, subject: Subject) -> StoredStatus | None:
         """The last status in the topic, in effect or not."""
         entry = self._find(subject)
-        return None if entry is None else entry.records.last
+        if entry is not None and entry.records.last is not None:
+            return entry.records.last
+        return self._left.get(subject.connector, {}).get(subject) if isinstance(subject, TaskId) else None
+
+    def left(self, connector: str) -> set[TaskId]:
+        """Tasks that have a status in the topic still, which the tombstone of their connector has cancelled."""
+        return set(self._left.get(connector, ()))
 
     @property
     def is_doubtful(self) -> bool:
@@ -154,8 +163,8 @@ class StatusCache:
         return set(self._connectors)
 
     def named(self) -> set[str]:
-        """Connectors that have a status, or whose tasks have one."""
-        return {*self._connectors, *self._tasks}
+        """Connectors that have a status, or whose tasks have one, cancelled or not."""
+        return {*self._connectors, *self._tasks, *self._left}
 
     def statuses(self) -> dict[Subject, StoredStatus]:
         """Everything read: connectors, then tasks, including tasks whose connector has no status."""
@@ -199,16 +208,29 @@ class StatusCache:
 
     def _remove(self, subject: Subject) -> None:
         """Forget a task, or a connector with its tasks."""
+        self._forget_left(subject)
         if isinstance(subject, TaskId):
             tasks = self._tasks.get(subject.connector, {})
             removed = [tasks.pop(subject.task, None)]
             if not tasks:
                 self._tasks.pop(subject.connector, None)
         else:
-            removed = [self._connectors.pop(subject, None), *self._tasks.pop(subject, {}).values()]
+            cancelled = self._tasks.pop(subject, {})
+            left = {TaskId(subject, number): last for number, e in cancelled.items() if (last := e.records.last)}
+            if left:
+                self._left.setdefault(subject, {}).update(left)
+            removed = [self._connectors.pop(subject, None), *cancelled.values()]
         for entry in removed:
             if entry is not None:
                 entry.is_deleted = True
+
+    def _forget_left(self, subject: Subject) -> None:
+        """Another record of a task, or its own tombstone, was read."""
+        if isinstance(subject, TaskId) and subject.connector in self._left:
+            left = self._left[subject.connector]
+            left.pop(subject, None)
+            if not left:
+                del self._left[subject.connector]
 
 
 # Records of decreasing generations: one per worker that wrote late. More come from earlier incarnations of the group

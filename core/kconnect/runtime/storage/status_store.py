@@ -63,6 +63,10 @@ class StatusReader(Protocol):
         """Connectors that have a status, or one being written."""
         ...
 
+    def left(self, connector: str) -> set[TaskId]:
+        """Tasks that have a status in the topic still, which the tombstone of their connector has cancelled."""
+        ...
+
     def named(self) -> set[str]:
         """Connectors that have a status, or whose tasks have one: of a connector that is gone these may be left."""
         ...
@@ -254,6 +258,10 @@ class TopicStatusStore:
     def connectors(self) -> set[str]:
         with self._lock:
             return self._cache.connectors()
+
+    def left(self, connector: str) -> set[TaskId]:
+        with self._lock:
+            return self._cache.left(connector)
 
     def named(self) -> set[str]:
         with self._lock:

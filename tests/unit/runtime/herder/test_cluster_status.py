@@ -327,6 +327,23 @@ def test_the_leader_deletes_what_was_said_late_of_the_tasks_of_a_connector_that_
     assert [value_of(topic, subject) for subject in (late, "gone")] == [None, None]
 
 
+@pytest.mark.parametrize("is_new", [False, True], ids=["leader", "new leader"])
+def test_a_tasks_status_that_is_read_before_the_tombstone_of_its_connector_is_deleted_too(workers, stores, is_new):
+    """A task's last word follows its tombstone in one partition, its connector's tombstone stands in another."""
+    topic, leader, _ = workers
+    late = TaskId("gone", 0)
+    keeper = StatusKeeper(leader, ManualClock(), is_ours=lambda _: False, is_orphan={late, "gone"}.__contains__)
+    stores[1].put(late, StoredStatus(RunState.UNASSIGNED, "late:1", 5))
+    stores[1].put("gone", StoredStatus(RunState.DESTROYED, "late:1", 5))
+    if is_new:
+        leader.clean_up(ClusterSnapshot(configs={"conn": {}}, task_counts={"conn": 1}))
+    else:
+        keeper.note(late)
+        keeper.look()
+    assert value_of(topic, late) is None
+    assert "gone" not in stores[0].named()
+
+
 def test_what_is_being_written_of_a_connector_that_does_not_exist_is_looked_at_again(workers, stores, monkeypatch):
     topic, leader, _ = workers
     late = TaskId("gone", 0)

@@ -381,7 +381,7 @@ class ClusterStatus:
         """
         for name in sorted(self._store.named()):
             gone = StoredStatus(RunState.DESTROYED, self.worker_id, self.generation)
-            tasks = self._store.tasks(name)
+            tasks = sorted({*self._store.tasks(name), *self._store.left(name)}, key=lambda task_id: task_id.task)
             if snapshot.contains(name):
                 count = snapshot.task_count(name)
                 for task_id in tasks:
