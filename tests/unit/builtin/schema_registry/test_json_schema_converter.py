@@ -214,6 +214,36 @@ def test_an_enum_of_text_keeps_its_symbols(registry: MemoryRegistry) -> None:
     assert general.parameters == {name: "", f"{name}.a": "0", f"{name}.b": "1"}
 
 
+@pytest.mark.parametrize(("value", "text"), [("a", "a"), (2, "2"), (0.5, "0.5"), (True, "true")])
+def test_an_enum_without_a_type_has_the_text_of_each_value(registry: MemoryRegistry, value: Any, text: str) -> None:
+    schema, made = found(registry, {"enum": ["a", 2, 0.5, True, None]}, value)
+
+    assert made == text
+    assert f"io.confluent.connect.json.Enum.{text}" in (schema.parameters or {})
+
+
+@pytest.mark.parametrize("more", [{}, {"title": "Labels", "type": "object"}])
+def test_an_object_with_names_of_the_writers_own_is_a_map(registry: MemoryRegistry, more: dict[str, str]) -> None:
+    labels = {"type": "object", "additionalProperties": {"type": "string"}, **more}
+    schema, value = found(registry, {"type": "object", "properties": {"labels": labels}}, {"labels": {"k": "v"}})
+
+    assert str(schema.field("labels").schema.type) == "MAP"
+    assert value["labels"] == {"k": "v"}
+
+
+def test_it_is_said_that_members_without_names_are_left_out(
+    registry: MemoryRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    for free in ({"type": "object"}, {"type": "object", "additionalProperties": True, "title": "Free"}):
+        assert found(registry, free, {"k": 1}).value.schema.fields == ()
+    found(registry, {"type": "object", "additionalProperties": False}, {})
+
+    assert caplog.messages == [
+        'The JSON Schema {"type": "object"} names no property: what such objects have is left out',
+        "The JSON Schema Free names no property: what such objects have is left out",
+    ]
+
+
 def test_properties_that_are_not_required_can_be_optional(registry: MemoryRegistry) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["b"]}
 

@@ -129,3 +129,10 @@ def test_values_that_do_not_fit_name_the_field(registry: MemoryRegistry) -> None
 def test_a_setting_that_is_wrong_is_named() -> None:
     with pytest.raises(ConfigError, match=r"decimal\.format"):
         converter(MemoryRegistry(), decimal_format="text")
+
+
+def test_what_has_no_connect_schema_is_named_by_its_properties(registry: MemoryRegistry) -> None:
+    inner = {"type": "object", "properties": {"any": {}, "list": {"type": "array"}}}
+    with pytest.raises(DataError, match="Property outer: Property any: Unsupported schema type empty") as failure:
+        found(registry, {"type": "object", "properties": {"outer": inner}}, {})
+    assert "Give each property a type" in str(failure.value.hint)

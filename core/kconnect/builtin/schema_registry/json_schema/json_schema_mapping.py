@@ -6,6 +6,8 @@ The order of keys is that of everit's ToStringVisitor, which writes the text for
 from __future__ import annotations
 
 import itertools
+import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -25,10 +27,12 @@ from kconnect.builtin.schema_registry.json_schema.json_names import (
     has_text_keys,
     is_union,
 )
-from kconnect.builtin.schema_registry.json_schema.values_from_json import reader_of
+from kconnect.builtin.schema_registry.json_schema.values_from_json import enum_text, reader_of
 from kconnect.builtin.schema_registry.json_schema.values_to_json import plain_json
 from kconnect.builtin.schema_registry.registry.general_names import GENERAL_ENUM, GENERAL_UNION, GENERAL_UNION_NAME
 from kconnect.java.compat.hash_map import grown_map_order, hash_map_order
+
+log = logging.getLogger(__name__)
 
 _NULL: Final = {"type": "null"}
 _NUMBERS: Final = {
@@ -131,9 +135,14 @@ _NUMBER_TYPES: Final = {
 }
 
 
+_MOST_SHOWN: Final = 100  # characters of a schema in a message
+
+
 def connect_of(part: Part, version: int | None, options: JsonOptions) -> Schema:
     """The Connect schema; `version` is the registry's, taken if the schema has no connect.version of its own.
 
+    Differs: an object with additionalProperties alone is a map. Java has no field for them, unless the connect.type
+    says that it is one.
     Errors: DataError, also for a schema that refers to itself: a Connect schema of ours is finite.
     """
     try:
@@ -190,7 +199,7 @@ class _ConnectSchemas:
             builder = SchemaBuilder.struct()
             with self._inside(part):
                 for name, (each, is_required) in fields.items():
-                    builder.field(name, self._property(each, is_required=is_required))
+                    builder.field(name, self._property(name, each, is_required=is_required))
             return builder.optional().build() if optional else builder.build()
         kinds = {each.kind: each for each in part.parts}
         stands = next((kinds[kind] for kind in ("oneOf", "anyOf", "allOf") if kind in kinds), None)
@@ -234,7 +243,7 @@ class _ConnectSchemas:
         name = self._options.enum_parameter
         builder.parameter(name, "")
         for index, found in enumerate(symbols):
-            symbol = NULL_SYMBOL if found is None else str(found)
+            symbol = NULL_SYMBOL if found is None else enum_text(found)
             builder.parameter(f"{name}.{symbol}", str(index) if self._options.generalized else symbol)
         return builder
 
@@ -269,14 +278,27 @@ class _ConnectSchemas:
                 if values is None:
                     raise DataError("A map has no additionalProperties in the JSON Schema: its values have no type")
                 return SchemaBuilder.map(Schema.STRING_SCHEMA, self.of(values))
+            found = _in_order(part)
+            values = part.inner("additionalProperties")
+            if not found and values is not None and values.kind not in ("empty", "not"):
+                return SchemaBuilder.map(Schema.STRING_SCHEMA, self.of(values))
+            if not found and part.node.get("additionalProperties") is not False:
+                log.warning(
+                    "The JSON Schema %s names no property: what such objects have is left out",
+                    part.prop("title") or json.dumps(part.node)[:_MOST_SHOWN],
+                )
             builder = SchemaBuilder.struct()
             required = part.prop("required") or ()
-            for name, each in _in_order(part):
-                builder.field(name, self._property(each, is_required=name in required))
+            for name, each in found:
+                builder.field(name, self._property(name, each, is_required=name in required))
             return builder
 
-    def _property(self, part: Part, *, is_required: bool) -> Schema:
-        return self.of(part, optional=self._options.optional_for_nonrequired and not is_required)
+    def _property(self, name: str, part: Part, *, is_required: bool) -> Schema:
+        """Errors: DataError that names the property."""
+        try:
+            return self.of(part, optional=self._options.optional_for_nonrequired and not is_required)
+        except DataError as error:
+            raise DataError(f"Property {name}: {error}", hint=error.hint) from error
 
     @contextmanager
     def _inside(self, part: Part) -> Iterator[None]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timestamp, Type
 from kconnect.builtin.schema_registry.json_schema.json_names import JsonOptions, has_text_keys, is_union
-from kconnect.java.compat.jackson import MISSING, read_base64
+from kconnect.java.compat.jackson import MISSING, read_base64, write_double
 
 Reader = Callable[[Any], Any]
 
@@ -68,6 +68,8 @@ def _present(schema: Schema, options: JsonOptions) -> Reader:
         return lambda node: _float(node, schema)
     if kind is Type.BOOLEAN:
         return lambda node: _of(node, bool, schema)
+    if kind is Type.STRING and options.enum_parameter in (schema.parameters or {}):
+        return lambda node: node if type(node) is str else enum_text(node)
     if kind is Type.STRING:
         return lambda node: _of(node, str, schema)
     if kind is Type.BYTES:
@@ -79,6 +81,17 @@ def _present(schema: Schema, options: JsonOptions) -> Reader:
     if kind is Type.MAP:
         return _map(schema, options)
     return _union(schema, options) if is_union(schema) else _struct(schema, options)
+
+
+def enum_text(node: Any) -> str:
+    """A value of an enum as the text that it is in Connect: its JSON. Errors: DataError for lists and objects."""
+    if isinstance(node, str):
+        return node
+    if isinstance(node, dict | list):
+        raise DataError(f"Invalid type for an enum: JSON {_said(node)}")
+    if isinstance(node, bool):
+        return "true" if node else "false"
+    return write_double(node) if isinstance(node, float) else str(node)
 
 
 def _of(node: Any, wanted: type, schema: Schema) -> Any:
