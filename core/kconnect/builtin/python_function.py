@@ -31,9 +31,9 @@ TAKES_CONFIG = "takes"
 _BATCH = "batch"
 
 
-def _function(name: str) -> Callable[[Any], Any]:
+def _function(name: str | None) -> Callable[[Any], Any]:
     """What is named. Errors: ConfigError, also for one that takes no record."""
-    found = found_function(name.strip())
+    found = found_function((name or "").strip())  # a validator is asked of what was left out, too
     try:
         inspect.signature(found).bind(None)
     except TypeError as error:

@@ -36,6 +36,8 @@ from kconnect.builtin.transforms import (
 )
 from kconnect.builtin.transforms import filter as filter_transform
 from kconnect.runtime.pipeline.java_chain import BEYOND_JAVA, KNOWS_IN_JAVA
+from kconnect.runtime.plugins.aliases import BUILTINS, BuiltinPlugin
+from kconnect.runtime.plugins.python_classes import load_builtin
 from kit.differences import hold_alike
 from kit.golden import GOLDEN, load
 
@@ -165,3 +167,13 @@ def described(table: ConfigDef) -> list[dict[str, Any]]:
 def test_spaces_around_a_type_are_those_that_java_trims(spec: str, is_taken: bool) -> None:
     with nullcontext() if is_taken else pytest.raises(ConfigError, match="No enum constant"):
         cast.CastValue().configure({"spec": spec})
+
+
+@pytest.mark.parametrize("plugin", BUILTINS, ids=lambda plugin: plugin.java_name)
+def test_no_setting_that_is_null_or_left_out_ends_a_validation(plugin: BuiltinPlugin) -> None:
+    """Validators are asked of these too, as in Java: one that raises anything else is an error 500."""
+    table = load_builtin(plugin)().config()
+    for props in ({}, dict.fromkeys(table.config_keys)):
+        found = {value.name: value for value in table.validate(props)}
+        missing = {name for name, key in table.config_keys.items() if not key.has_default and not props}
+        assert missing <= {name for name, value in found.items() if value.error_messages}

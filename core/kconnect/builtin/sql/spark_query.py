@@ -132,8 +132,8 @@ def _statement(text: str) -> exp.Expression:
         raise _no_sql(err, text, 0) from err
 
 
-def _require_text(text: str) -> None:
-    if not text.strip():
+def _require_text(text: str | None) -> None:
+    if text is None or not text.strip():  # a validator is asked of what was left out, too
         raise ConfigError("It is empty")
 
 

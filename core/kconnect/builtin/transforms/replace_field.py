@@ -28,8 +28,13 @@ PURPOSE = "field replacement"
 EXCLUDE, INCLUDE, RENAMES = "exclude", "include", "renames"
 
 
-def _renames(mappings: Sequence[str]) -> dict[str, str]:
-    """`old:new` pairs as a dict. Source: ReplaceField.parseRenameMappings, with Java's split."""
+def _renames(mappings: Sequence[str] | None) -> dict[str, str]:
+    """`old:new` pairs as a dict. Source: ReplaceField.parseRenameMappings, with Java's split.
+
+    Differs: for null Java fails with a NullPointerException.
+    """
+    if mappings is None:
+        raise ConfigError(f"Configuration '{RENAMES}' values must not be null.")
     found = {}
     for mapping in mappings:
         parts = mapping.rstrip(":").split(":")
