@@ -104,7 +104,9 @@ class JavaConnector(Hosted):
             raise NotImplementedError(str(err)) from err
 
     def _answer(self, what: str, arguments: Any) -> Any:
-        raise ConnectError(f"A connector does not answer {what}")
+        if what != "raise":
+            raise ConnectError(f"A connector does not answer {what}")
+        self._raised(arguments)  # in the midst of a call, whose end comes after it
 
     def _event(self, what: str, arguments: Any) -> None:
         if what in (METRICS, MBEANS):
@@ -113,9 +115,12 @@ class JavaConnector(Hosted):
         elif what == "reconfigure":
             self.context.request_task_reconfiguration()
         elif what == "raise":
-            self.context.raise_error(java_error(arguments, self.folder))
+            self._raised(arguments)
         elif what == DIED:
             self.context.raise_error(arguments)  # its threads are gone, as that which looks for new tables
+
+    def _raised(self, reported: Mapping[str, Any]) -> None:
+        self.context.raise_error(java_error(reported, self.folder))
 
 
 class JavaSourceConnector(JavaConnector, SourceConnector):

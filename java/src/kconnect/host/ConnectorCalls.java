@@ -110,7 +110,7 @@ final class ConnectorCalls implements Session.Served {
 
         @Override
         public void raiseError(Exception error) {
-            upcall.tell("raise", Errors.describe(error));
+            upcall.tellInTurn("raise", Errors.describe(error));
         }
 
         @Override

@@ -26,6 +26,12 @@ final class Upcall {
         session.control().tell(Json.map("e", what, "session", session.id(), "arguments", arguments));
     }
 
+    /** Tells Python something that arrives before the end of the call that is served, if one is. */
+    void tellInTurn(String what, Object arguments) {
+        if (Session.current() == session) ask(what, arguments);
+        else tell(what, arguments);
+    }
+
     private JsonNode inline(String what, Object arguments) {
         try {
             session.wire().send(Wire.UPCALL, Json.map("what", what, "arguments", arguments));

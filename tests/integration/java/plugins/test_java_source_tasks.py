@@ -11,6 +11,7 @@ import pytest
 from kconnect.api import RecordBatch, SourceRecord
 from kconnect.errors import ConnectError
 from kconnect.java.plugins import JavaSettings, JavaSourceTask, PolledRuns, java_class
+from kconnect.java.plugins.connectors import JavaSourceConnector
 from kconnect.java.plugins.host import HostProcess
 from kconnect.java.plugins.index import JavaIndex
 from kconnect.logs.log_context import log_context
@@ -155,6 +156,21 @@ def test_a_poll_without_records_ends_the_transaction_as_by_javas_worker(
     assert requests.take() is Ending(how)
     assert (task.poll(), requests.take()) == (None, None)
     task.stop()
+
+
+def test_what_a_connector_raises_in_its_start_is_raised_before_that_ends(host: HostProcess, folder: str) -> None:
+    """Whoever starts it looks then whether it has failed."""
+    raised: list[str] = []
+
+    class Raising(Context):
+        def raise_error(self, error: Exception) -> None:
+            raised.append(str(error))
+
+    connector = java_class("kit.Faulty$Source", folder, JavaSourceConnector, host)()
+    connector.initialize(Raising())  # type: ignore[arg-type]  # what this one needs of it
+    connector.start({"name": "raising", "topic": "t", "raises": "100"})
+    assert raised == [f"raised {number}" for number in range(100)]
+    connector.stop()
 
 
 @pytest.fixture

@@ -77,6 +77,8 @@ public final class Faulty {
         public void start(Map<String, String> given) {
             in("begin", given);
             config = given;
+            long raised = Long.parseLong(given.getOrDefault("raises", "0"));
+            for (long i = 0; i < raised; i++) context.raiseError(new ConnectException("raised " + i));
         }
 
         @Override

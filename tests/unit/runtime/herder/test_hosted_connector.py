@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import pytest
 
-from kconnect.errors import TimedOutError
+from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import RunState, TargetState
 from kconnect.runtime.config.variables import Resolved
 from kconnect.runtime.herder.connectors.host import SinkHostContext
@@ -96,6 +96,35 @@ def test_a_failure_while_the_end_of_a_connector_is_reported_is_reported_no_more(
     made[0].shut_down()
     listener.join()
     assert listener.reported == [RunState.RUNNING, RunState.UNASSIGNED]
+
+
+@pytest.mark.parametrize("fails", ["throws", "raises", "hangs"])
+def test_a_connector_that_does_not_start_is_shown_failed_with_its_version(
+    made: list[HostedConnector], fails: str
+) -> None:
+    class Fails(SampleSink):
+        def start(self, props: Mapping[str, str]) -> None:
+            if fails == "hangs":
+                let_go.wait(_ENDLESS_S)
+            if fails == "throws":
+                raise RuntimeError("no such table")
+            self.context.raise_error(RuntimeError("no such table"))
+
+    let_go, reported = threading.Event(), list[tuple[RunState, str | None]]()
+    metrics = PluginMetricsRegistry().of_plugin(connector="c")
+    parts = ConnectorParts(
+        "c",
+        Fails,
+        lambda host: SinkHostContext(host, lambda: None, metrics),
+        lambda state, trace=None, version=None: reported.append((state, version)),
+        PluginTimes(call_s=0.01 if fails == "hangs" else 10),
+    )
+    made.append(HostedConnector(parts, lambda: Resolved({})))
+    with suppress(ConnectError):  # its status says it
+        made[0].transition_to(TargetState.STARTED)
+    let_go.set()
+    assert reported == [(RunState.FAILED, "4.3.0")]
+    assert not made[0].is_running
 
 
 class Hangs(SampleSink):

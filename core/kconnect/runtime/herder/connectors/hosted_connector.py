@@ -94,6 +94,7 @@ class HostedConnector:
         self._resolved = Resolved({})
         self._runner = ConnectorRunner(parts.name, parts.java_stack)
         self._connector: Connector | None = None
+        self._version: str | None = None
         self._must_stop = False
         self._lock = threading.Lock()
         # Both are written under _lock, because `fail` comes from any thread; and states are reported under it, so that
@@ -141,7 +142,8 @@ class HostedConnector:
             if self._state is _State.FAILED or self._is_shut_down:
                 return
             self._state = _State.FAILED
-            self._parts.on_status(RunState.FAILED, redact(trace_of(f"Connector {self._parts.name}", error)))
+            trace = redact(trace_of(f"Connector {self._parts.name}", error))
+            self._parts.on_status(RunState.FAILED, trace, self._version)
         log.error("Connector %s has failed", self._parts.name, exc_info=error)
 
     def shut_down(self) -> None:
@@ -167,25 +169,26 @@ class HostedConnector:
         if self._state is _State.FAILED:
             raise ConnectError(f"Connector {name} cannot be started since it has failed", hint="Restart it.")
         try:
-            version = self._runner.call(f"start of connector {name}", self._start_plugin, self._parts.times.call_s)
+            self._runner.call(f"start of connector {name}", self._start_plugin, self._parts.times.call_s)
         except TimedOutError as err:
             self.fail(err)
             raise
         except Exception as err:  # a plugin call
             self.fail(err)
             raise ConnectError(f"Failed to transition connector {name} to state STARTED", hint=_cause(err)) from err
-        self._reach(_State.STARTED, RunState.RUNNING, version)
+        self._reach(_State.STARTED, RunState.RUNNING)
 
-    def _start_plugin(self) -> str:
+    def _start_plugin(self) -> None:
         self._resolved = self._resolve()
         connector = self._instance()
         self._must_stop = True
         connector.start(dict(self._resolved.values))
-        return connector.version()
 
     def _instance(self) -> Connector:
+        """The version is asked first, as in Java: a status has it also where the connector does not start."""
         if self._connector is None:
             connector = self._parts.make()
+            self._version = connector.version()
             connector.initialize(self._parts.context(self))
             self._connector = connector
         return self._connector
@@ -197,20 +200,20 @@ class HostedConnector:
         if self._state is _State.FAILED:
             raise ConnectError(f"Connector {name} cannot be paused since it has failed", hint="Restart it.")
         try:
-            version = self._version_of_idle()
+            self._make_idle()
             self._stop_plugin()
         except Exception as err:  # a plugin call
             self.fail(err)
             raise ConnectError(f"Failed to transition connector {name} to state PAUSED", hint=_cause(err)) from err
-        self._reach(_State.PAUSED, RunState.PAUSED, version)
+        self._reach(_State.PAUSED, RunState.PAUSED)
 
     def _stop(self) -> None:
         """A connector that is to stop shows STOPPED whatever its stop() does."""
         if self._state is _State.STOPPED:
             return
-        failed, version = self._state is _State.FAILED, None
+        failed = self._state is _State.FAILED
         try:
-            version = self._version_of_idle()
+            self._make_idle()
             self._stop_plugin()
         except Exception:  # a plugin call
             log.exception("Connector %s did not stop cleanly; it is treated as stopped", self._parts.name)
@@ -219,22 +222,19 @@ class HostedConnector:
             self._discard_instance()
         with self._lock:
             self._state = _State.STOPPED
-            self._parts.on_status(RunState.STOPPED, None, version)
+            self._parts.on_status(RunState.STOPPED, None, self._version)
 
-    def _reach(self, state: _State, shown: RunState, version: str | None) -> None:
+    def _reach(self, state: _State, shown: RunState) -> None:
         with self._lock:
             if self._state is _State.FAILED:  # raise_error was called in the meantime
                 return
             self._state = state
-            self._parts.on_status(shown, None, version)
+            self._parts.on_status(shown, None, self._version)
 
-    def _version_of_idle(self) -> str | None:
-        """The version of a connector that is made but not started (initial_state PAUSED or STOPPED)."""
-        if self._state is not _State.INIT:
-            return None
-        return self._runner.call(
-            f"start of connector {self._parts.name}", lambda: self._instance().version(), self._parts.times.call_s
-        )
+    def _make_idle(self) -> None:
+        """Make a connector that is not to start (initial_state PAUSED or STOPPED), for its version."""
+        if self._state is _State.INIT:
+            self._runner.call(f"start of connector {self._parts.name}", self._instance, self._parts.times.call_s)
 
     def _stop_plugin(self) -> None:
         connector = self._connector
