@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import logging
 import os
 import re
@@ -158,7 +159,8 @@ class SparkApplication:
             raise
         except Exception as error:  # py4j's and Spark's errors share no root
             ending = self._jvm.ending() if self._jvm is not None else None
-            raise ConnectError(f"Spark's JVM has ended ({ending})" if ending else _reason(error)) from error
+            reason = slot_problem(error, self.settings.spark.get("spark.local.dir") or str(self._folder))
+            raise ConnectError(f"Spark's JVM has ended ({ending})" if ending else reason) from error
         finally:
             self._cores.give_back(spec.slot)
 
@@ -421,6 +423,15 @@ def _forget_context(context: Any) -> None:
 def _has_own_log4j() -> bool:
     folder = os.environ.get("SPARK_CONF_DIR")
     return folder is not None and any(Path(folder).glob("log4j2.*"))
+
+
+def slot_problem(error: Exception, folder: str) -> str:
+    """Why the job of a slot has failed. `folder`: where Spark, and PySpark for it, write files."""
+    reason = _reason(error)
+    if not any(os.strerror(number) in reason for number in (errno.ENOSPC, errno.EDQUOT)):
+        return reason
+    reason = re.sub(r"^\[Errno \d+\] ", "", reason).removesuffix(".")
+    return f"{reason}: {folder} (spark.local.dir, which is below TMPDIR if it is not set)"
 
 
 def _reason(error: Exception) -> str:

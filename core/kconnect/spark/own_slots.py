@@ -99,9 +99,11 @@ class OwnSlots:
 
 def not_started(connector: str, settings: SparkSettings, reason: str | None) -> str:
     """Says why a connector without its own slot fails. `reason`: what its process said when it could not start."""
-    why = reason or f"no core of {settings.spark.get('spark.master', 'Spark')} is free"
-    return (
+    what = (
         f"No slot of its own has started for connector {connector} in {settings.start_timeout_s:g} s "
-        f"(kconnect.slot.start.timeout.ms): {why.rstrip('.')}. "
-        f"Lower kconnect.slots, give Spark more cores, or set {SLOT}=shared."
+        "(kconnect.slot.start.timeout.ms): "
     )
+    if reason is not None:
+        return f"{what}{reason.rstrip('.')}."
+    master = settings.spark.get("spark.master", "Spark")
+    return f"{what}no core of {master} is free. Lower kconnect.slots, give Spark more cores, or set {SLOT}=shared."

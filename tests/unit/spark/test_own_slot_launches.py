@@ -6,9 +6,14 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec
+from kconnect.spark.application import slot_problem
 from kconnect.spark.messages import Heartbeat, Hello
+from kconnect.spark.own_slots import not_started
 from kconnect.spark.ports import memory_on_this_host
 from kconnect.spark.processes import ProcessCores
 from kconnect.spark.settings import SparkSettings
@@ -108,6 +113,23 @@ def test_a_connector_whose_slot_never_starts_fails_with_the_reason() -> None:
             "No slot of its own has started for connector hog in 60 s (kconnect.slot.start.timeout.ms): no core of "
             "Spark is free. Lower kconnect.slots, give Spark more cores, or set kconnect.slot=shared."
         )
+
+
+def test_a_slot_that_fails_for_a_reason_is_not_explained_by_cores() -> None:
+    settings = SparkSettings.parse({})
+    assert not_started("hog", settings, "No space left on device: /tmp.") == (
+        "No slot of its own has started for connector hog in 60 s (kconnect.slot.start.timeout.ms): "
+        "No space left on device: /tmp."
+    )
+
+
+def test_a_disk_without_room_is_named_where_spark_writes() -> None:
+    with pytest.raises(OSError, match="No space left") as caught:
+        Path("/dev/full").write_bytes(b"x")
+    where = "/tmp/kconnect-spark-1 (spark.local.dir, which is below TMPDIR if it is not set)"
+    assert slot_problem(caught.value, "/tmp/kconnect-spark-1") == f"No space left on device: {where}"
+    of_java = RuntimeError("An error occurred\n: java.io.IOException: No space left on device\n\tat java.io.X\n")
+    assert slot_problem(of_java, "/tmp/kconnect-spark-1") == f"No space left on device: {where}"
 
 
 def test_the_slot_of_a_connector_that_has_left_is_killed_and_its_number_is_used_again() -> None:
