@@ -47,6 +47,8 @@ class Columns:
         else:
             row_type = pa.struct(list(self.schema))
             arrays = _typed(rows, rows.value, row_type, "value", is_strict=self.is_strict).flatten()
+        for field, array in zip(self.schema, arrays, strict=True):
+            _refuse_nulls(array, field, field.name)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
@@ -67,6 +69,28 @@ def inferred(rows: Iterable[Rows], *, is_record: bool) -> pa.Schema:
             hint='Give the columns: .schema("id BIGINT, name STRING"), or leave kconnect.columns out.',
         )
     return pa.schema(list(value))
+
+
+def _refuse_nulls(array: pa.Array, field: pa.Field, place: str) -> None:
+    """Spark reads a column of NOT NULL without looking for nulls: what it finds there is an error of Java's, or 0.
+
+    Errors: DataError naming the column.
+    """
+    import pyarrow as pa
+
+    if not field.nullable and array.null_count:
+        raise DataError(
+            f"{place} is NOT NULL in the schema of the DataFrame, and a record has no value for it",
+            hint="Leave NOT NULL out of .schema(..), or give the source what has a value in each record.",
+        )
+    if pa.types.is_struct(field.type):
+        there = array.drop_null()
+        for index, inner in enumerate(field.type):
+            _refuse_nulls(there.field(index), inner, f"{place}.{inner.name}")
+    elif pa.types.is_list(field.type):
+        _refuse_nulls(array.flatten(), field.type.value_field, f"{place}[]")
+    elif pa.types.is_map(field.type):
+        _refuse_nulls(array.items, field.type.item_field, f"{place}[]")
 
 
 def is_record_schema(names: Sequence[str]) -> bool:

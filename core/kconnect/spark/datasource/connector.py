@@ -30,7 +30,13 @@ from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import parse_config
 from kconnect.runtime.plugins import PluginRegistry
-from kconnect.spark.datasource.options import FormatOptions, connector_settings, provider_settings, with_aliases
+from kconnect.spark.datasource.options import (
+    OPTIONS,
+    FormatOptions,
+    connector_settings,
+    provider_settings,
+    with_aliases,
+)
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +168,13 @@ class ConnectorOfFormat:
         table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, named, self.plugins, self.worker).config_keys
         known = {*own, *table, *OWN_OF_CONNECTORS, *DEAD_LETTER_KEYS, *_of_converters(named, self.plugins)}
         found = connector_settings(named, known)
-        meant = misspelt_settings(found, known)
+        if "path" not in known and (path := named.get("path") or named.get("paths")):
+            raise ConfigError(
+                f"{self._class_name} has no setting path: {path}",
+                hint='Name the file, folder or table by the connector\'s own setting, as .option("file", ..), and '
+                "leave load(), save() and start() empty.",
+            )
+        meant = misspelt_settings(found, {*known, *OPTIONS.config_keys})
         if meant:
             raise ConfigError("\n".join(f"Unknown setting: {key}. Did you mean {name}?" for key, name in meant.items()))
         return found

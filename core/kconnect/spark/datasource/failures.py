@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -57,8 +57,8 @@ def text_of(error: BaseException, doing: str = "") -> str:
     chain = _chain(error)
     root = chain[-1]
     lines = [_said(root)]
-    for outer in reversed(chain[:-1]):
-        said = outer.place if isinstance(outer, StageError) else _without(_said(outer), lines[0])
+    for number, outer in reversed(list(enumerate(chain[:-1], 1))):
+        said = outer.place if isinstance(outer, StageError) else _without(_said(outer), chain[number:])
         if said and said not in lines:
             lines.append(said)
     if doing:
@@ -80,13 +80,20 @@ def _said(error: BaseException) -> str:
     if isinstance(error, ConfigError) and error.problems and not error.problems[0].key:
         return error.problems[0].message  # an unknown class: without the list of all that there are
     if isinstance(error, ConnectError):
-        return text or type(error).__name__
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return text or _kind(error)
+    return f"{_kind(error)}: {text}" if text else _kind(error)
 
 
-def _without(text: str, root: str) -> str:
-    """What an outer error adds to its cause: `FileTask.poll() raised OSError`."""
-    return text.replace(f": {root}", "").replace(root, "").strip(" :\n")
+def _without(text: str, causes: Sequence[BaseException]) -> str:
+    """What an outer error adds to its causes, the nearest first: `FileTask.poll() raised OSError`."""
+    for cause in causes:
+        said = _said(cause)
+        text = text.replace(f": {said}", "").replace(said, "" if isinstance(cause, ConnectError) else _kind(cause))
+    return text.strip(" :\n")
+
+
+def _kind(error: BaseException) -> str:
+    return type(error).__name__
 
 
 def _trace(error: BaseException) -> str:

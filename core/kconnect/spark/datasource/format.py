@@ -122,6 +122,7 @@ class KConnectFormat(DataSource):
     def _columns(self, schema: StructType) -> Columns:
         chosen = self.options.get("kconnect.columns", "auto")
         is_record = is_record_schema(schema.fieldNames()) if chosen == "auto" else chosen == "record"
+        check_record_types(schema)
         columns = arrow_schema(schema)
         if is_record:
             check_record_columns(columns)

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DayTimeIntervalType,
+    IntegerType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+    YearMonthIntervalType,
+)
 
 from kconnect.api import Schema, SchemaBuilder, Struct
 from kconnect.builtin.types.column_type import schema_of
 from kconnect.builtin.types.declared import declared_type
 from kconnect.errors import ConnectError, DataError
-from kconnect.spark.arrow_types import struct_type
+from kconnect.spark.arrow_types import arrow_schema, struct_type
 from kconnect.spark.datasource.chain import Part, Rows
 from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
 from kconnect.spark.datasource.format import KConnectFormat
@@ -124,3 +136,41 @@ def test_columns_of_another_type_than_the_part_of_a_record_are_refused_while_spa
     options = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
     with pytest.raises(ConnectError, match="The column headers is string, and headers of a record is an array"):
         KConnectFormat(options).reader(schema)
+
+
+_NUMBER = StructType([StructField("x", IntegerType()), StructField("y", IntegerType(), nullable=False)])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"id": 1}, "n is NOT NULL"),
+        ({"n": 1, "at": {"x": 1}}, "at.y is NOT NULL"),
+        ({"n": 1, "all": [{"y": 1}, {}]}, r"all\[\].y is NOT NULL"),
+        ({"n": 1, "by": {"a": {}}}, r"by\[\].y is NOT NULL"),
+        ({"n": 1, "list": [1, None]}, r"list\[\] is NOT NULL"),
+    ],
+)
+def test_a_null_where_the_schema_has_none_is_refused_and_not_read_as_a_number(value: dict[str, Any], said: str) -> None:
+    """Spark does not look: it was an IllegalStateException of Java's."""
+    schema = (
+        StructType()
+        .add("n", IntegerType(), nullable=False)
+        .add("at", _NUMBER)
+        .add("all", ArrayType(_NUMBER))
+        .add("by", MapType(StringType(), _NUMBER))
+        .add("list", ArrayType(IntegerType(), containsNull=False))
+    )
+    columns = Columns(arrow_schema(schema), is_record=False)
+    whole = {"n": 3, "at": {"y": 1}, "all": None, "by": {"b": None}, "list": [1]}
+    assert columns.batch(_rows(Part([whole, {"n": 4, "at": None, "all": [None, {"y": 2}]}]))).num_rows == 2
+    with pytest.raises(DataError, match=said):
+        columns.batch(_rows(Part([whole, value])))
+
+
+@pytest.mark.parametrize("kind", [VariantType(), DayTimeIntervalType(), ArrayType(YearMonthIntervalType())])
+def test_a_type_that_no_record_has_is_refused_while_spark_plans(kind: DataType) -> None:
+    """A variant was a NullPointerException of Java's."""
+    options = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
+    with pytest.raises(ConnectError, match="A record cannot hold a value of type"):
+        KConnectFormat(options).reader(StructType([StructField("a", kind)]))

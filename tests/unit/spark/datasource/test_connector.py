@@ -30,6 +30,9 @@ _ENV = {"config.providers": "Env", "config.providers.env.class": f"{_PROVIDERS}.
         ({"connector.class": ""}, 'Missing required configuration "connector.class"'),
         ({"connector.class": "Nothing"}, "Failed to find any class that implements Connector and which name matches"),
         ({"topc": "x"}, "Unknown setting: topc. Did you mean topic?"),
+        ({"kconnect.colums": "value"}, "Unknown setting: kconnect.colums. Did you mean kconnect.columns?"),
+        ({"path": "/orders.txt"}, "FileStreamSource has no setting path: /orders.txt"),
+        ({"paths": '["/a"]'}, 'FileStreamSource has no setting path: ["/a"]'),
         ({"topic": ""}, "Invalid value  for configuration topic: String must be non-empty"),
         ({"batch.size": "many"}, "Invalid value many for configuration batch.size: Not a number of type INT"),
         ({"connector.class": "FileStreamSink"}, "FileStreamSinkConnector is not a source connector"),
@@ -70,7 +73,6 @@ def test_names_with_capitals_come_back_from_where_they_are_known():
         "predicates": "IsIt",
         "predicates.isit.type": "TopicNameMatches",
         "predicates.isit.pattern": "t",
-        "path": "of spark",
         "checkpointlocation": "of spark",
         "kconnect.max.rows": "7",
     }

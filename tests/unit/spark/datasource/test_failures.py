@@ -30,3 +30,18 @@ def test_rows_of_a_write_are_named_and_not_the_offsets_that_were_made_up_for_the
 def test_numbers_in_a_batch_of_a_query_are_rows_only_where_they_are_offsets(first: int) -> None:
     said = f"The record at t-7, offset {first + 3}, has the value 5000000000 in 2 to 6 columns"
     assert rows_named(said, first) == "The record at t-7, row 3, has the value 5000000000 in 2 to 6 columns"
+
+
+def test_what_an_outer_error_repeats_of_its_causes_is_said_once() -> None:
+    """The sentence was left with a hole: "m:read raised , at m.py:9"."""
+    failed = ConnectError("m:read raised ValueError: the shop burns, at m.py:9")
+    failed.__cause__ = ValueError("the shop burns")
+    with pytest.raises(ConnectError) as caught, reported_to_spark("reading task 0"):
+        raise ConnectError(f"Task.poll() raised ConnectError: {failed}") from failed
+    lines = str(caught.value).splitlines()
+    assert lines[:4] == [
+        "ValueError: the shop burns",
+        "  m:read raised ValueError, at m.py:9",
+        "  Task.poll() raised ConnectError",
+        "  while reading task 0",
+    ]
