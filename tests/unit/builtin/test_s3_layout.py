@@ -6,12 +6,14 @@ from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 
-from kconnect.api import ConfigError, DataError
+from kconnect.api import ConfigError, DataError, RecordBatch
 from kconnect.builtin.connectors.objects.confluent_layout import next_schedule_s
 from kconnect.builtin.connectors.objects.joda import joda_format
 from kconnect.builtin.connectors.objects.object_config import object_store
+from kconnect.builtin.connectors.objects.object_names import batch_field_values, field_values
 from kconnect.builtin.connectors.objects.s3_sink import S3_CONFIG, S3SinkConnector, names_of, store_of
 from kconnect.builtin.stores.file_store import FsspecStore
 
@@ -127,6 +129,25 @@ def test_names_are_javas(settings: dict[str, str], value: Any, wanted: str) -> N
     assert path_of(settings, value) == wanted
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("meta.at", {"meta": {"at": 5}}),
+        ('"meta.at"', {"meta.at": 5}),
+        ("meta.at", {"meta.at": 5}),
+        ('"a.b".at', {"a.b": {"at": 5}}),
+        ('a."b.c".at', {"a": {"b.c": {"at": 5}}}),
+        ('"at"', {"at": 5}),
+        ('"a.b"', {"a": {"b": 5}}),  # of structs, whose names have no dots, Java leaves out the quotes
+    ],
+)
+def test_a_field_may_be_in_others_and_have_dots_in_quotes(field: str, value: Any) -> None:
+    columns = pa.StructArray.from_arrays([pa.array([each]) for each in value.values()], names=list(value))
+    batch = RecordBatch("t", kafka_partition=0, value=columns)
+    assert field_values(value, [field]) == (5,)
+    assert batch_field_values(batch, [field]) == [(5,)]
+
+
 def test_a_record_without_time_or_with_a_field_that_names_nothing_is_reported() -> None:
     daily = {"partitioner.class": f"{PARTITIONER}DailyPartitioner", **TIME}
     for far_ms in (AT_MS * 1000, 253_402_300_799_999):  # of microseconds; already the next year in Berlin
@@ -165,7 +186,16 @@ def test_schedules_are_counted_from_midnight(now: str, interval_ms: int, wanted:
     ("settings", "key", "reported"),
     [
         ({"format.class": "x.Y"}, "format.class", "String must be one of"),
-        ({"store.kafka.keys": "true"}, "store.kafka.keys", "is not supported"),
+        ({"s3.object.tagging": "true"}, "s3.object.tagging", "is not supported"),
+        ({"behavior.on.null.values": "write"}, "store.kafka.keys", "a tombstone has a key alone"),
+        (
+            {
+                "store.kafka.headers": "true",
+                "headers.format.class": "io.confluent.connect.s3.format.bytearray.ByteArrayFormat",
+            },
+            "headers.format.class",
+            "Headers are no bytes",
+        ),
         ({"s3.proxy.url": "http://p"}, "s3.proxy.url", "is not supported"),
         ({"s3.sse.key": "k"}, "s3.sse.key", "is not supported"),
         ({"s3.credentials.provider.class": "x.Y"}, "s3.credentials.provider.class", "aws.access.key.id"),

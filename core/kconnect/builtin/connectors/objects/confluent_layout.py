@@ -121,6 +121,21 @@ class ConfluentNames:
         return []
 
 
+class TombstoneNames(ConfluentNames):
+    """Objects of records without value: their folder says so, whatever the others' are made of.
+
+    Source: io.confluent.connect.s3.util.TombstoneSupportedPartitioner.
+    """
+
+    def __init__(self, encoded: str, **more: Any) -> None:
+        """`more`: as of ConfluentNames, but for what makes folders."""
+        super().__init__(**more)
+        self._encoded = encoded
+
+    def folder(self, topic: str, partition: int, time_ms: int | None, values: Sequence[Any] = ()) -> str:
+        return self._delim.join(part for part in (self._topics_dir, topic, self._encoded) if part)
+
+
 def _text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()

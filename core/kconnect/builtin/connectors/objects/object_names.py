@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from functools import reduce
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -216,7 +217,10 @@ def instant(value: Any, field: str) -> datetime | None:
 
 
 def field_values(value: Any, fields: Sequence[str]) -> tuple[Any, ...]:
-    """The values of fields of a record's value; None for those that it has not. A dot leads into a field."""
+    """The values of fields of a record's value; None for those that it has not.
+
+    A dot leads into a field, but for one in double quotes, as Confluent's sinks have it: `"a.b".c`.
+    """
     return tuple(_field_of(value, name) for name in fields)
 
 
@@ -227,7 +231,7 @@ def batch_field_values(batch: RecordBatch, fields: Sequence[str]) -> list[tuple[
     column = batch.value
     if column is None or not pa.types.is_struct(column.type):
         return [(None,) * len(fields)] * len(batch)
-    roots = {*fields, *(name.partition(".")[0] for name in fields)}
+    roots = {root for name in fields for root in (name, *_roots(name))}
     parts = [(field, part) for field, part in zip(column.type, column.flatten(), strict=True) if field.name in roots]
     if not parts:
         return [(None,) * len(fields)] * len(batch)
@@ -236,8 +240,24 @@ def batch_field_values(batch: RecordBatch, fields: Sequence[str]) -> list[tuple[
     return [field_values(row, fields) for row in rows]
 
 
+def _roots(name: str) -> list[str]:
+    """The fields of the value that a name may lead into."""
+    bare = name.replace('"', "")
+    return [bare.partition(".")[0], *_steps(name)[:1]]
+
+
+def _steps(name: str) -> list[str]:
+    """What dots that are not in double quotes part, without the quotes."""
+    return [step.replace('"', "") for step in _QUOTED_STEP.findall(name)]
+
+
+_QUOTED_STEP = re.compile(r'(?:[^."]|"[^"]*"?)+')
+
+
 def _field_of(value: Any, name: str) -> Any:
     found = _member(value, name)
+    if found is None and '"' in name:
+        return reduce(_field_of, _steps(name), value)
     if found is None and "." in name:
         outer, _, inner = name.partition(".")
         return _field_of(_member(value, outer), inner)

@@ -28,7 +28,7 @@ from kconnect.builtin.connectors.objects.object_columns import ObjectColumns, co
 from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG, delimiter_in, object_store
 from kconnect.builtin.connectors.objects.object_names import ObjectNames, batch_field_values, field_values
 from kconnect.builtin.connectors.objects.object_units import Unit, folder_runs
-from kconnect.builtin.connectors.objects.object_writers import TEXT_FORMATS, Encoder
+from kconnect.builtin.connectors.objects.object_writers import TEXT_FORMATS, Content, Encoder
 from kconnect.builtin.stores.flush_plan import FlushLimits
 from kconnect.builtin.types.contracts import CONTRACT, INFER, Contracts, DiscardedRowError, Discards, contract_problems
 from kconnect.builtin.types.declarations import declarations
@@ -183,7 +183,14 @@ class ObjectSinkTask(SinkTask):
         for record, mark in zip(records, marks, strict=True):
             self._put_some(place, [record], [mark])
 
-    def _keep_records(self, place: TopicPartition, records: Sequence[SinkRecord], marks: list[Mark]) -> None:
+    def _keep_records(
+        self,
+        place: TopicPartition,
+        records: Sequence[SinkRecord],
+        marks: list[Mark],
+        names: ObjectNames | ConfluentNames | None = None,
+    ) -> None:
+        names = names or self._names
         self._keep(
             place,
             records[0].topic,
@@ -191,7 +198,8 @@ class ObjectSinkTask(SinkTask):
             marks,
             [record.timestamp for record in records],
             lambda start, end: self._encoder.piece(records[start:end]),
-            lambda: [field_values(record.value, self._names.fields) for record in records],
+            lambda: [field_values(record.value, names.fields) for record in records],
+            names,
         )
 
     def _keep(
@@ -203,19 +211,21 @@ class ObjectSinkTask(SinkTask):
         times: Sequence[int | None],
         piece: Callable[[int, int], Any],
         values: Callable[[], list[tuple[Any, ...]]],
+        names: ObjectNames | ConfluentNames | None = None,
     ) -> None:
         """Add rows to the unit of a partition, writing each unit that is full. Errors: DataError, RetriableError.
 
-        Rows that are in a unit already, because they came before, are left out.
+        Rows that are in a unit already, because they came before, are left out. `names` give the folders.
         """
-        held = values() if self._names.fields else []
+        names = names or self._names
+        held = values() if names.fields else []
         offsets = [offset for offset, _ in marks]
         row = 0 if self._is_replay else bisect_right(marks, self._added.get(place, (-1, 0)))
         while row < len(offsets) and place not in self._sought:
             unit = self._unit(place, topic, offsets[row])
-            end = row + self._room(unit, topic, offsets[row:], times[row:], held[row:])
+            end = row + self._room(unit, topic, offsets[row:], times[row:], held[row:], names)
             if end > row:
-                runs = folder_runs(self._names, topic, place.partition, times[row:end], held[row:end])
+                runs = folder_runs(names, topic, place.partition, times[row:end], held[row:end])
                 for folder, first, last in runs:
                     made = piece(row + first, row + last)
                     if not self._fits(unit, folder, made, schema):
@@ -236,6 +246,7 @@ class ObjectSinkTask(SinkTask):
         offsets: Sequence[int],
         times: Sequence[int | None],
         held: Sequence[tuple[Any, ...]],
+        names: ObjectNames | ConfluentNames,
     ) -> int:
         """How many of the next rows come into the unit."""
         return unit.room(self._limits, offsets)
@@ -333,18 +344,23 @@ class ObjectSinkTask(SinkTask):
         """
         unit.is_due = True
         for folder, content in unit.contents.items():
-            if content.is_empty:
-                continue
-            path = self._store.at(self._names.path(folder, self._name(place, unit, folder)))
-            body = content.body()
-            # In this put: encoding and writing take their time
-            if unit.token is None and self.now_s() - self._called_s >= _AWAY_S:
-                self._look_again(place, unit)
-                if place in self._sought:
-                    return
-            self._store.write(path, body)
-            log.debug("Wrote %s", path)
+            for name, rows in self._objects(self._name(place, unit, folder), content):
+                if rows.is_empty:
+                    continue
+                path = self._store.at(self._names.path(folder, name))
+                body = rows.body()
+                # In this put: encoding and writing take their time
+                if unit.token is None and self.now_s() - self._called_s >= _AWAY_S:
+                    self._look_again(place, unit)
+                    if place in self._sought:
+                        return
+                self._store.write(path, body)
+                log.debug("Wrote %s", path)
         del self._units[place]
+
+    def _objects(self, name: str, content: Content) -> Iterable[tuple[str, Content]]:
+        """The objects that rows become, with their names; `name` is that of the values' object."""
+        return ((name, content),)
 
     def _name(self, place: TopicPartition, unit: Unit, folder: str) -> str:
         if unit.token is not None:

@@ -11,17 +11,33 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
+from itertools import groupby
 from typing import Any, Final
 
 from kconnect.api import ConfigDef, ConfigError, DataError, RecordBatch, Schema, SinkRecord, SinkTask, TopicPartition
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
-from kconnect.builtin.connectors.objects.confluent_layout import ConfluentNames, TimeBuckets, next_schedule_s
+from kconnect.builtin.connectors.objects.beside_values import (
+    HEADERS,
+    KEYS,
+    ContentWithParts,
+    EncoderWithParts,
+    Part,
+    enveloped_key_of,
+    headers_of,
+    key_of,
+)
+from kconnect.builtin.connectors.objects.confluent_layout import (
+    ConfluentNames,
+    TimeBuckets,
+    TombstoneNames,
+    next_schedule_s,
+)
 from kconnect.builtin.connectors.objects.joda import joda_format
 from kconnect.builtin.connectors.objects.object_config import OPTIONS_PREFIX, object_store
-from kconnect.builtin.connectors.objects.object_names import time_zone
+from kconnect.builtin.connectors.objects.object_names import ObjectNames, time_zone
 from kconnect.builtin.connectors.objects.object_sink import Mark, ObjectSinkTask
 from kconnect.builtin.connectors.objects.object_units import Unit
-from kconnect.builtin.connectors.objects.object_writers import Encoder
+from kconnect.builtin.connectors.objects.object_writers import Content, Encoder
 from kconnect.builtin.stores.flush_plan import FlushLimits
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
@@ -68,14 +84,12 @@ _REFUSED: Final = (
     ("s3.sse.customer.key", _T.PASSWORD, None),
     ("s3.sse.key", _T.PASSWORD, None),  # its name before 5.0
     ("s3.object.tagging", _T.BOOLEAN, False),
-    ("store.kafka.keys", _T.BOOLEAN, False),
-    ("store.kafka.headers", _T.BOOLEAN, False),
     ("rotate.file.deduplication", _T.BOOLEAN, False),
 )
 
 
 def _table() -> ConfigDef:
-    in_ = ConfigDef.ValidString.in_
+    in_, any_case = ConfigDef.ValidString.in_, ConfigDef.CaseInsensitiveValidString.in_
     at_least = ConfigDef.Range.at_least
     table = ConfigDef()
     rows: tuple[tuple[str, Any, Any, Any, Any, str], ...] = (
@@ -109,8 +123,13 @@ def _table() -> ConfigDef:
         ("directory.delim", _T.STRING, "/", None, _I.MEDIUM, "What is between folders."),
         ("file.delim", _T.STRING, "+", None, _I.MEDIUM, "What is between topic, partition and offset."),
         ("filename.offset.zero.pad.width", _T.INT, 10, at_least(0), _I.LOW, "Digits of the offset."),
-        ("behavior.on.null.values", _T.STRING, "fail", in_("fail", "ignore"), _I.LOW, "Records without value."),
-        ("json.decimal.format", _T.STRING, "BASE64", in_("BASE64", "NUMERIC"), _I.LOW, "Decimals in JSON."),
+        ("behavior.on.null.values", _T.STRING, "fail", any_case("fail", "ignore", "write"), _I.LOW, "Of tombstones."),
+        ("tombstone.encoded.partition", _T.STRING, "tombstone", None, _I.LOW, "Folder of tombstones that are written."),
+        ("store.kafka.keys", _T.BOOLEAN, False, None, _I.LOW, "Whether keys are in objects beside."),
+        ("keys.format.class", _T.STRING, f"{_S3}format.avro.AvroFormat", in_(*_FORMATS), _I.LOW, "Of keys."),
+        ("store.kafka.headers", _T.BOOLEAN, False, None, _I.LOW, "Whether headers are in objects beside."),
+        ("headers.format.class", _T.STRING, f"{_S3}format.avro.AvroFormat", in_(*_FORMATS), _I.LOW, "Of headers."),
+        ("json.decimal.format", _T.STRING, "BASE64", any_case("BASE64", "NUMERIC"), _I.LOW, "Decimals in JSON."),
         ("avro.codec", _T.STRING, "null", in_(*_AVRO), _I.LOW, "Compression in Avro."),
         ("parquet.codec", _T.STRING, "snappy", in_(*_PARQUET), _I.LOW, "Compression in Parquet."),
         ("format.bytearray.extension", _T.STRING, ".bin", None, _I.LOW, "Extension of bytes."),
@@ -156,16 +175,22 @@ def names_of(config: Mapping[str, Any]) -> ConfluentNames:
         buckets = _buckets(kind, config, delim)
         if extractor_of(config) == "RecordField":
             fields = [config["timestamp.field"]]
-    return ConfluentNames(
-        topics_dir=config["topics.dir"],
-        directory_delim=delim,
-        file_delim=config["file.delim"],
-        width=config["filename.offset.zero.pad.width"],
-        extension=_extension(config),
-        fields=fields,
-        buckets=buckets,
-        by_field=kind == "Field",
-    )
+    return ConfluentNames(**_files(config), fields=fields, buckets=buckets, by_field=kind == "Field")
+
+
+def tombstone_names_of(config: Mapping[str, Any]) -> TombstoneNames:
+    return TombstoneNames(config["tombstone.encoded.partition"], **_files(config))
+
+
+def _files(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What names of objects have of a config, but for folders."""
+    return {
+        "topics_dir": config["topics.dir"],
+        "directory_delim": config["directory.delim"],
+        "file_delim": config["file.delim"],
+        "width": config["filename.offset.zero.pad.width"],
+        "extension": _extension(config),
+    }
 
 
 def _buckets(kind: str, config: Mapping[str, Any], delim: str) -> TimeBuckets:
@@ -205,9 +230,9 @@ def has_times(config: Mapping[str, Any]) -> bool:
     return _PARTITIONERS[config["partitioner.class"]] not in ("Default", "Field")
 
 
-def format_of(config: Mapping[str, Any]) -> tuple[str, str]:
+def format_of(config: Mapping[str, Any], setting: str = "format.class") -> tuple[str, str]:
     """Our format and compression."""
-    found = _FORMATS[config["format.class"]]
+    found = _FORMATS[config[setting]]
     if found == "avro":
         return found, _AVRO[config["avro.codec"]]
     if found == "parquet":
@@ -216,8 +241,24 @@ def format_of(config: Mapping[str, Any]) -> tuple[str, str]:
     return found, config["s3.compression.type"]
 
 
-def _extension(config: Mapping[str, Any]) -> str:
-    found = _FORMATS[config["format.class"]]
+def encoder_of(config: Mapping[str, Any]) -> Encoder:
+    """What makes objects of values, and of keys and headers where these are stored, too."""
+    decimals = config["json.decimal.format"].upper()
+    values = Encoder(*format_of(config), decimal_format=decimals)
+    key = enveloped_key_of if format_of(config, "keys.format.class")[0] == "parquet" else key_of
+    parts = [
+        Part(infix, _extension(config, setting), Encoder(*format_of(config, setting), decimal_format=decimals), view)
+        for wanted, infix, setting, view in (
+            ("store.kafka.keys", KEYS, "keys.format.class", key),
+            ("store.kafka.headers", HEADERS, "headers.format.class", headers_of),
+        )
+        if config[wanted]
+    ]
+    return EncoderWithParts(values, parts) if parts else values
+
+
+def _extension(config: Mapping[str, Any], setting: str = "format.class") -> str:
+    found = _FORMATS[config[setting]]
     if found == "parquet":
         return f"{_PARQUET[config['parquet.codec']]}.parquet"
     if found == "avro":
@@ -266,9 +307,19 @@ class S3SinkConnector(UniformSinkConnector):
 def _checked(config: Mapping[str, Any]) -> ConfluentNames:
     """Errors: ConfigError."""
     extractor_of(config)
+    if _writes_tombstones(config) and not config["store.kafka.keys"]:
+        reported = "behavior.on.null.values=write needs it: a tombstone has a key alone"
+        raise ConfigError.invalid("store.kafka.keys", False, reported)
+    if config["store.kafka.headers"] and format_of(config, "headers.format.class")[0] == "lines":
+        reported = "Headers are no bytes: AvroFormat, ParquetFormat and JsonFormat write them"
+        raise ConfigError.invalid("headers.format.class", config["headers.format.class"], reported)
     if config["rotate.schedule.interval.ms"] > 0 and not config["timezone"].strip():
         raise ConfigError.invalid("timezone", "", "rotate.schedule.interval.ms needs it")
     return names_of(config)
+
+
+def _writes_tombstones(config: Mapping[str, Any]) -> bool:
+    return str(config["behavior.on.null.values"]).lower() == "write"
 
 
 class S3SinkTask(ObjectSinkTask):
@@ -290,7 +341,9 @@ class S3SinkTask(ObjectSinkTask):
             raise ConfigError.invalid(name, config[name], reported)
         self._layout = self._names = _checked(config)
         self._store = object_store(*store_of(config))
-        self._encoder = Encoder(*format_of(config), decimal_format=config["json.decimal.format"])
+        self._encoder = encoder_of(config)
+        self._gone = tombstone_names_of(config) if _writes_tombstones(config) else None
+        self._extension = _extension(config)
         self._by_wall_clock = has_times(config) and extractor_of(config) == "Wallclock"
         self._rotates_ms = config["rotate.interval.ms"] if has_times(config) else -1
         self._schedule_ms = config["rotate.schedule.interval.ms"]
@@ -299,7 +352,7 @@ class S3SinkTask(ObjectSinkTask):
         return FlushLimits(config["flush.size"], sys.maxsize, math.inf)
 
     def put(self, records: list[SinkRecord]) -> None:
-        if self._config["behavior.on.null.values"] == "ignore":
+        if self._config["behavior.on.null.values"].lower() == "ignore":
             records = [record for record in records if record.value is not None]
         super().put(records)
 
@@ -320,15 +373,32 @@ class S3SinkTask(ObjectSinkTask):
         times: Sequence[int | None],
         piece: Any,
         values: Any,
+        names: ObjectNames | ConfluentNames | None = None,
     ) -> None:
         if self._by_wall_clock:
             times = [round(self.wall_s() * 1000)] * len(marks)
-        super()._keep(place, topic, schema, marks, times, piece, values)
+        super()._keep(place, topic, schema, marks, times, piece, values, names)
 
-    def _keep_records(self, place: TopicPartition, records: Sequence[SinkRecord], marks: list[Mark]) -> None:
-        if any(record.value is None for record in records):
-            raise DataError("It has no value", hint="behavior.on.null.values=ignore leaves such records out.")
-        super()._keep_records(place, records, marks)
+    def _put_some(self, place: TopicPartition, records: list[SinkRecord], marks: list[Mark]) -> None:
+        """Records with a value and those without are in folders of their own."""
+        at = 0
+        for _, run in groupby(records, lambda record: record.value is None):
+            some = list(run)
+            super()._put_some(place, some, marks[at : at + len(some)])
+            at += len(some)
+
+    def _keep_records(
+        self,
+        place: TopicPartition,
+        records: Sequence[SinkRecord],
+        marks: list[Mark],
+        names: ObjectNames | ConfluentNames | None = None,
+    ) -> None:
+        if records[0].value is None:
+            if self._gone is None:
+                raise DataError("It has no value", hint="behavior.on.null.values=ignore leaves such records out.")
+            names = self._gone
+        super()._keep_records(place, records, marks, names)
 
     def _room(
         self,
@@ -337,15 +407,17 @@ class S3SinkTask(ObjectSinkTask):
         offsets: Sequence[int],
         times: Sequence[int | None],
         held: Sequence[tuple[Any, ...]],
+        names: ObjectNames | ConfluentNames,
     ) -> int:
         """Up to the first row whose time begins another unit: it is too far from the first, or in another folder."""
-        room = super()._room(unit, topic, offsets, times, held)
+        room = super()._room(unit, topic, offsets, times, held, names)
         if self._rotates_ms <= 0 or unit.token is not None:
             return room
+        layout = names if isinstance(names, ConfluentNames) else self._layout
         for row in range(room):
             values = held[row] if held else ()
-            at = self._layout.time_ms(times[row], values)
-            folder = self._layout.folder(topic, 0, times[row], values)
+            at = layout.time_ms(times[row], values)
+            folder = layout.folder(topic, 0, times[row], values)
             first, last, _ = unit.mark or (at, folder, at)
             late = self._config["append.late.data"]
             if (unit.rows or row) and (at - first >= self._rotates_ms or (folder != last and not late)):
@@ -353,6 +425,11 @@ class S3SinkTask(ObjectSinkTask):
                 return row
             unit.mark = first, last if late and at < first else folder, at
         return room
+
+    def _objects(self, name: str, content: Content) -> Iterable[tuple[str, Content]]:
+        if isinstance(content, ContentWithParts):
+            return content.objects(name, self._extension)
+        return super()._objects(name, content)
 
     def _fits(self, unit: Unit, folder: str, piece: Any, schema: Schema | None) -> bool:
         is_other = folder in unit.schemas and unit.schemas[folder] != schema
