@@ -95,3 +95,18 @@ def test_a_trace_is_read_once_whoever_asks() -> None:
     assert (one.no_help, one.said) == (NoHelp.CLASS, "Connector c failed: No module named 'x'.")
     assert (other.worker_id, other.at_ms) == ("w:2", 7)
     assert one.said is other.said
+
+
+def test_a_restart_that_could_not_be_written_says_nothing_about_that_of_another() -> None:
+    restarts, budgets = AutoRestarts(), CountedBudgets()
+    for name in "cd":
+        restarts.fails(name, GONE, 0)
+    first, second = (restarts.restart(5_000, budgets) for _ in "cd")
+    assert first is not None
+    assert second is not None
+    assert {first.connector, second.connector} == {"c", "d"}
+    restarts.refused(second.connector, 5_000)
+    again = restarts.restart(5_000 + LONG_MS, budgets)
+    assert again is not None
+    assert again.connector == second.connector
+    assert restarts.restart(5_000 + LONG_MS, budgets) is None

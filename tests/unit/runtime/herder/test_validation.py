@@ -429,3 +429,10 @@ def test_a_name_that_no_topic_can_have_is_refused_with_the_setting(
 
 def test_a_name_that_a_transformation_may_change_is_taken(validator: ConnectorValidator) -> None:
     validator.raise_if_invalid({**SOURCE, **ROUTER, "topic": "lines with space"})
+
+
+def test_a_declared_schema_that_does_not_parse_is_an_error_of_its_setting(validator: ConnectorValidator) -> None:
+    with pytest.raises(InvalidConnectorError, match="decimal") as refused:
+        validator.raise_if_invalid({**SINK, "value.schema": "id bigint, price decimal(99,2)"})
+    assert [problem.key for problem in refused.value.problems] == ["value.schema"]
+    validator.raise_if_invalid({**SINK, "value.schema": "id bigint, price decimal(12,2)"})
