@@ -199,6 +199,7 @@ def test_schedules_are_counted_from_midnight(now: str, interval_ms: int, wanted:
         ({"s3.proxy.url": "http://p"}, "s3.proxy.url", "is not supported"),
         ({"s3.sse.key": "k"}, "s3.sse.key", "is not supported"),
         ({"s3.credentials.provider.class": "x.Y"}, "s3.credentials.provider.class", "aws.access.key.id"),
+        ({"s3.proxy.user": "u"}, "s3.proxy.user", "is not supported"),
         ({"timestamp.extractor": "x.Y"}, "timestamp.extractor", "There are Wallclock, Record, RecordField"),
         ({"partitioner.class": f"{PARTITIONER}FieldPartitioner"}, "partition.field.name", "needs it"),
         ({"partitioner.class": f"{PARTITIONER}DailyPartitioner"}, "locale", "Locale cannot be empty"),
@@ -221,6 +222,23 @@ def test_what_is_not_there_is_refused_by_name(settings: dict[str, str], key: str
     errors = {value.name: value.error_messages for value in found.config_values if value.error_messages}
     assert list(errors) == [key]
     assert reported in errors[key][0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("s3.credentials.provider.class", "com.amazonaws.auth.InstanceProfileCredentialsProvider"),
+        ("s3.credentials.provider.class", "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"),
+        ("send.digest", "true"),
+        ("s3.object.behavior.on.tagging.error", "fail"),
+        ("behavior.on.null.values", "IGNORE"),
+        ("json.decimal.format", "numeric"),
+    ],
+)
+def test_what_javas_takes_and_changes_no_row_is_taken(setting: str, value: str) -> None:
+    found = S3SinkConnector().validate({**BASE, "topics": "t", "name": "s", setting: value})
+    assert [(each.name, each.error_messages) for each in found.config_values if each.error_messages] == []
+    assert setting in S3_CONFIG.config_keys
 
 
 def test_a_bucket_is_in_the_name_of_the_host_where_it_shall_not_be_in_the_path() -> None:

@@ -55,12 +55,26 @@ _EXTRACTORS: Final = ("Wallclock", "Record", "RecordField")
 _EXTRACTOR_CLASS: Final = f"{_STORAGE}partitioner.TimeBasedPartitioner${{}}TimestampExtractor"
 _STORAGE_CLASS: Final = f"{_S3}storage.S3Storage"
 _CHAIN: Final = "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"
+# The chain under its newer name, and classes that look at one place that it looks at, too
+_IN_THE_CHAIN: Final = (
+    _CHAIN,
+    "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+    *(
+        f"{package}.{place}CredentialsProvider"
+        for package in ("com.amazonaws.auth", "software.amazon.awssdk.auth.credentials")
+        for place in ("EnvironmentVariable", "InstanceProfile", "WebIdentityToken", "Container")
+    ),
+    "com.amazonaws.auth.EC2ContainerCredentialsProviderWrapper",
+    "com.amazonaws.auth.profile.ProfileCredentialsProvider",
+    "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider",
+    "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider",
+)
 _AVRO: Final = {"null": "none", "deflate": "gzip", "snappy": "snappy", "bzip2": "bzip2"}
 _PARQUET: Final = {"snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "none": ""}
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
 
 # Settings of Java's with which nothing else is written here: name, type, default
-_WITHOUT_EFFECT: Final = (
+_WITHOUT_EFFECT: Final[Sequence[tuple[str, Any, Any]]] = (
     ("s3.part.size", _T.INT, 26_214_400),
     ("s3.part.retries", _T.INT, 3),
     ("s3.retry.backoff.ms", _T.LONG, 200),
@@ -76,11 +90,16 @@ _WITHOUT_EFFECT: Final = (
     ("s3.elastic.buffer.init.capacity", _T.INT, 131_072),
     ("s3.http.send.expect.continue", _T.BOOLEAN, True),
     ("s3.schema.partition.affix.type", _T.STRING, "NONE"),
+    ("send.digest", _T.BOOLEAN, False),
+    ("s3.object.behavior.on.tagging.error", _T.STRING, "ignore"),
+    ("s3.object.tagging.extra.kv", _T.LIST, []),
 )
 # Settings that change what is written in ways that are not there: name, type, the value that asks for nothing
 _REFUSED: Final = (
     ("s3.wan.mode", _T.BOOLEAN, False),
     ("s3.proxy.url", _T.STRING, ""),
+    ("s3.proxy.user", _T.STRING, ""),
+    ("s3.proxy.password", _T.PASSWORD, None),
     ("s3.sse.customer.key", _T.PASSWORD, None),
     ("s3.sse.key", _T.PASSWORD, None),  # its name before 5.0
     ("s3.object.tagging", _T.BOOLEAN, False),
@@ -155,10 +174,11 @@ def refusals(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 name,
                 f"{name} is not supported here: take it out, or run Confluent's connector (docs/java-plugins.md)",
             )
-    if config["s3.credentials.provider.class"] != _CHAIN:
+    if config["s3.credentials.provider.class"] not in _IN_THE_CHAIN:
         yield (
             "s3.credentials.provider.class",
-            (f"Only {_CHAIN} is there: keys in aws.access.key.id, the environment, ~/.aws, or the machine's role"),
+            f"Only {_CHAIN} is there: keys in aws.access.key.id, the environment, ~/.aws, or the machine's role. "
+            "A role to assume stands in ~/.aws/config, as role_arn.",
         )
 
 
