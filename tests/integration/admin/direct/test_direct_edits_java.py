@@ -171,7 +171,7 @@ def test_what_a_live_worker_owns_is_not_edited(java, cluster):
     refused = _topics(cluster, "import", str(cluster.file), "--replace", "--yes", expect=4)
     assert "live workers" in refused.stderr
     document = json.loads(cluster.file.read_text())
-    document["connectors"][0]["name"] = "another"
+    document["connectors"][0]["name"] = document["connectors"][0]["config"]["name"] = "another"
     cluster.file.write_text(json.dumps(document))
     refused = _topics(cluster, "import", str(cluster.file), "--yes", expect=4)
     assert "live workers" in refused.stderr

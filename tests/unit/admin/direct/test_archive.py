@@ -7,12 +7,21 @@ import json
 import pytest
 
 from kconnect.admin.direct.access import InternalTopic
-from kconnect.admin.direct.archive.document import LiveTopics, archive_document, import_plan, read_archive
+from kconnect.admin.direct.archive.document import (
+    GroupState,
+    LiveTopics,
+    archive_document,
+    import_plan,
+    read_archive,
+)
 from kconnect.admin.direct.edit.plan import (
     NoLiveGroup,
 )
 from kconnect.admin.direct.read.secret_masks import SecretMasks
 from kconnect.errors import BadRequestError, ConflictError
+from kconnect.model import TopicPartition
+from kconnect.runtime.herder.offsets.log_ranges import LogRanges
+from kconnect.runtime.herder.offsets.offsets_admin import STARTS_OVER
 from kconnect.runtime.storage.config_topic import (
     encode_connector,
 )
@@ -118,6 +127,46 @@ def test_no_spelling_of_an_offsets_key_is_left_at_an_older_offset(offset, has_ow
     assert there.offsets.value(javas) == (None if offset is None else b'{"p":500}')
 
 
+def group_at(*offsets):
+    return {
+        "group": "g",
+        "offsets": [
+            {"partition": {"kafka_topic": topic, "kafka_partition": number}, "offset": {"kafka_offset": offset}}
+            for topic, number, offset in offsets
+        ],
+    }
+
+
+def plan_of(*offsets, known=()):
+    """Of an import that sets a sink's offsets where the topic `t` has the records 5 to 9 in its one partition."""
+    file = {"format": "kconnect-topics", "version": 1, "connectors": [], "groups": {"a": group_at(*offsets)}}
+    log = LogRanges({"t": 1}, {TopicPartition("t", 0): (5, 10)})
+    groups = {"a": GroupState("g", {TopicPartition(topic, number): offset for topic, number, offset in known})}
+    state = LiveTopics(config_view([]), offset_view(), groups=groups, logs={"a": log})
+    return import_plan(read_archive(file), state)
+
+
+@pytest.mark.parametrize(
+    ("offset", "problem"),
+    [(4, "offset 4 of t-0 is before its first record, 5"), (11, "offset 11 of t-0 is beyond its end, 10")],
+)
+def test_an_offset_at_which_nothing_can_be_read_is_reported_with_the_plan(offset, problem):
+    (note,) = plan_of(("t", 0, offset)).notes
+    assert note == f"Connector a: {problem}. {STARTS_OVER}"
+    assert [plan_of(("t", 0, fine)).notes for fine in (5, 10)] == [(), ()]
+    assert plan_of(("t", 0, offset), known=[("t", 0, offset)]).notes == (), "it is there already"
+
+
+@pytest.mark.parametrize(
+    ("partition", "problem"),
+    [(("gone", 0), "topic gone does not exist"), (("t", 1), "no partition 1"), (("t", -1), "no partition -1")],
+)
+def test_offsets_of_partitions_that_do_not_exist_are_refused_before_anything_is_written(partition, problem):
+    with pytest.raises(BadRequestError, match=f"Connector a: .*{problem}.*; nothing was written") as caught:
+        plan_of(("t", 0, 7), (*partition, 7))
+    assert "--without-offsets" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("change", "reported"),
     [
@@ -131,6 +180,7 @@ def test_no_spelling_of_an_offsets_key_is_left_at_an_older_offset(offset, has_ow
         ({"connectors": [{"name": "a"}]}, "config must be an object"),
         ({"connectors": [{"name": "a", "config": {"k": 1}}]}, "k must be a text"),
         ({"connectors": [{"name": "a", "config": {}}] * 2}, "appears twice"),
+        ({"connectors": [{"name": "a", "config": {"name": "b"}}]}, "its config is that of b"),
         ({"connectors": [{"name": "a", "config": {}, "target_state": "UP"}]}, "target_state 'UP'"),
         ({"connectors": [{"name": "a", "config": {}, "tasks": 1}]}, "tasks must be a list"),
         ({"connectors": [{"name": "a", "config": {}, "task_count_record": -1}]}, "task_count_record"),
@@ -138,6 +188,7 @@ def test_no_spelling_of_an_offsets_key_is_left_at_an_older_offset(offset, has_ow
         ({"offsets": {"a": {"offsets": [{"partition": {}, "offset": 7}]}}}, "must be objects"),
         ({"groups": {"a": {}}}, "group must be a text"),
         ({"groups": {"a": {"group": "g", "offsets": [{"partition": {}, "offset": None}]}}}, "kafka_topic"),
+        ({"groups": {"a": group_at(("t", 0, 1), ("t", 0, 2))}}, "a: a partition has more than one offset"),
     ],
 )
 def test_a_file_that_is_no_export_of_this_version_is_refused_with_the_place(change, reported):

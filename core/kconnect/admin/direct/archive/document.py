@@ -30,7 +30,8 @@ from kconnect.clock import moment
 from kconnect.errors import BadRequestError, ConflictError
 from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, TargetState, TopicPartition, offsets_from_json, offsets_to_json
-from kconnect.runtime.herder.offsets.offsets_admin import OFFSET, PARTITION, TOPIC, parse_sink_offsets
+from kconnect.runtime.herder.offsets.log_ranges import LogRanges, not_in_log
+from kconnect.runtime.herder.offsets.offsets_admin import OFFSET, PARTITION, STARTS_OVER, TOPIC, parse_sink_offsets
 from kconnect.runtime.storage.offset_document import offset_changes, offset_entries, offsets_document
 
 FORMAT: Final = "kconnect-topics"
@@ -83,13 +84,15 @@ class Archive:
 class LiveTopics:
     """What a cluster holds now, as `live_state.py` reads it.
 
-    `own_offsets`: connector -> its own offsets topic, by name, where it has one that is there.
+    `own_offsets`: connector -> its own offsets topic, by name, where it has one that is there. `logs`: what can be read
+    of the partitions whose offsets an import would set, by connector.
     """
 
     configs: ConfigView
     offsets: OffsetView
     own_offsets: Mapping[str, tuple[str, OffsetView]] = field(default_factory=dict)
     groups: Mapping[str, GroupState] = field(default_factory=dict)
+    logs: Mapping[str, LogRanges] = field(default_factory=dict)
 
     def offset_entries(self) -> dict[bytes, bytes | None]:
         """Offsets of all connectors; where a connector has a topic of its own, what is there wins, as in Java."""
@@ -189,7 +192,7 @@ def import_plan(archive: Archive, state: LiveTopics, *, replace: bool = False) -
     Offsets and groups come before configs, each connector's config last and as a whole: a worker that starts after an
     import that was killed runs no connector without its offsets, and the import can be repeated.
     Errors: ConflictError, without `replace`, when a connector is there with another config, tasks, target state or
-    offsets; BadRequestError for masked secrets that are not there.
+    offsets; BadRequestError for masked secrets that are not there, and for offsets of partitions that do not exist.
     """
     wanted = {name: _with_secrets(name, found, state.configs) for name, found in archive.connectors.items()}
     connector_steps = {name: state_step(state.configs, name, found, with_record=True) for name, found in wanted.items()}
@@ -205,7 +208,28 @@ def import_plan(archive: Archive, state: LiveTopics, *, replace: bool = False) -
         (*offsets, *(step for step in connector_steps.values() if step)),
         (NoLiveGroup("an import needs a cluster that is not running"),),
         groups=tuple(groups.values()),
+        notes=_unreadable(groups, state.logs),
     )
+
+
+def _unreadable(groups: Mapping[str, GroupEdit], logs: Mapping[str, LogRanges]) -> tuple[str, ...]:
+    """Says at which offsets nothing can be read: a file may be older than what topics keep, or of other topics.
+
+    Errors: BadRequestError for partitions that do not exist, for which no broker takes an offset.
+    """
+    notes = []
+    for name, edit in groups.items():
+        log = logs.get(name, LogRanges())
+        counts = log.partitions
+        gone = {at: new for at, new in edit.new.items() if not 0 <= at.partition < counts.get(at.topic, 0)}
+        if name in logs and (problems := not_in_log(gone, log)):
+            raise BadRequestError(
+                f"Connector {name}: {'; '.join(problems)}; nothing was written",
+                hint="Create what is missing, or leave offsets as they are: --without-offsets.",
+            )
+        if name in logs and (problems := not_in_log(edit.new, log)):
+            notes.append(f"Connector {name}: {'; '.join(problems)}. {STARTS_OVER}")
+    return tuple(notes)
 
 
 def _refuse_other(
@@ -300,10 +324,13 @@ def _connector(where: str, item: object) -> tuple[str, ConfiguredConnector]:
     tasks, record = item.get("tasks", []), item.get("task_count_record")
     if not isinstance(tasks, list):
         raise BadRequestError(f"{where}: tasks must be a list")
+    config = _settings(f"{where}: config", item.get("config"))
+    if config.get("name", name) != name:
+        raise BadRequestError(f"{where}: its config is that of {config['name']}: name must be the same in both")
     if record is not None and (isinstance(record, bool) or not isinstance(record, int) or record < 0):
         raise BadRequestError(f"{where}: task_count_record must be null or a number of tasks")
     return name, ConfiguredConnector(
-        _settings(f"{where}: config", item.get("config")),
+        config,
         TargetState(state),
         [_settings(f"{where}: tasks[{number}]", task) for number, task in enumerate(tasks)],
         record,
@@ -328,9 +355,12 @@ def _groups(found: object) -> dict[str, GroupState]:
         if not isinstance(item, Mapping) or not isinstance(item.get("group"), str) or not item["group"]:
             raise BadRequestError(f"{where}: group must be a text")
         try:
-            parsed = parse_sink_offsets(offsets_from_json({"offsets": item.get("offsets")}))
+            listed = offsets_from_json({"offsets": item.get("offsets")})
+            parsed = parse_sink_offsets(listed)
         except BadRequestError as err:
             raise BadRequestError(f"{where}: {err}") from err
+        if len(parsed) < len(listed):
+            raise BadRequestError(f"{where}: a partition has more than one offset", hint="Keep one of them.")
         offsets = {at: offset for at, offset in parsed.items() if offset is not None}
         for at, offset in offsets.items():
             if offset < 0:

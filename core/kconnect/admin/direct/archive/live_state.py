@@ -10,6 +10,7 @@ from kconnect.admin.direct.read.connector_types import connector_type
 from kconnect.admin.direct.read.reader import ClusterReader, ConfigView, Latest, OffsetView
 from kconnect.model import ConnectorType
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.runtime.herder.offsets.log_ranges import LogRanges
 from kconnect.runtime.herder.offsets.offsets_admin import consumer_group_of
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
 from kconnect.runtime.storage.topic_offsets import OffsetCache
@@ -44,8 +45,8 @@ def read_cluster(
     }
     if beside is not None:
         known |= {name: found.config for name, found in beside.connectors.items()}
-    groups = _groups(access, known, beside)
-    return LiveTopics(configs, offsets, _own_offsets(access, reader, known), groups)
+    groups, logs = _groups(access, known, beside)
+    return LiveTopics(configs, offsets, _own_offsets(access, reader, known), groups, logs)
 
 
 def _own_offsets(
@@ -66,7 +67,8 @@ def _own_offsets(
 
 def _groups(
     access: ClusterAccess, known: Mapping[str, Mapping[str, str]], beside: Archive | None
-) -> dict[str, GroupState]:
+) -> tuple[dict[str, GroupState], dict[str, LogRanges]]:
+    """The groups, and of those in `beside` what can be read where it would set offsets."""
     wanted = {
         name: (consumer_group_of(name, config), config)
         for name, config in known.items()
@@ -76,10 +78,12 @@ def _groups(
         for name, found in beside.groups.items():
             wanted[name] = (found.group, known.get(name, {}))
     factory = kafka_group_offsets(access.worker, access.timeout_s, timeout_setting="--timeout")
-    groups = {}
+    groups, logs = {}, {}
     for name, (group, config) in wanted.items():
         with factory(config) as client:
             offsets = client.list_offsets(group)
+            if beside is not None and name in beside.groups:
+                logs[name] = client.log_ranges(beside.groups[name].offsets)
         if offsets or beside is not None:
             groups[name] = GroupState(group, offsets)
-    return groups
+    return groups, logs
