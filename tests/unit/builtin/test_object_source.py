@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
 from kconnect.api import (
@@ -17,6 +18,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.connectors.objects.object_progress import partition_of
+from kconnect.builtin.types.fitting import as_mapping
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
@@ -59,6 +61,24 @@ def test_a_file_in_a_kill_goes_on_behind_the_last_committed_row(folder: Path) ->
         source.crash()
         source.start()
         assert [record.value for record in source.poll(7)] == list(range(3, 10))
+
+
+def test_each_member_of_a_union_of_avro_may_be_null_so_that_converters_take_it(folder: Path) -> None:
+    point = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}]}
+    union = ["int", "string", point]
+    fields = [
+        {"name": "one", "type": union},
+        {"name": "all", "type": {"type": "array", "items": ["null", "int", "Point"]}},
+    ]
+    schema = fastavro.parse_schema({"type": "record", "name": "R", "fields": fields})
+    with (folder / "a.avro").open("wb") as file:
+        fastavro.writer(file, schema, [{"one": 5, "all": [1, None]}, {"one": {"x": 7}, "all": [{"x": 8}]}])
+    with source_of(folder) as source:
+        first, second = (as_mapping(record.value) for record in source.poll(2))
+        assert [json.loads(written.value or b"") for written in source.written()] == [first, second]
+    none = {"int": None, "string": None, "Point": None}
+    assert first == {"one": {**none, "int": 5}, "all": [{"int": 1, "Point": None}, None]}
+    assert second == {"one": {**none, "Point": {"x": 7}}, "all": [{"int": None, "Point": {"x": 8}}]}
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd", "bz2", "lz4"])

@@ -151,7 +151,8 @@ class _AvroTypes:
         made, raws = parts[0], [part.raw for part in parts]
         if len(parts) > 1:
             members = dict(zip(_member_names(others), parts, strict=True))
-            made, raws = _struct(members), [self._branch(name, part) for name, part in members.items()]
+            raws = [self._branch(name, part) for name, part in members.items()]
+            made = _struct({name: replace(part, is_nullable=True) for name, part in members.items()})
         of_others = iter(raws)
         raw = [part if part == "null" else next(of_others) for part in schema]
         return _Part(made.kind, raw, made.plain, is_nullable, len(parts) > 1)
