@@ -168,13 +168,28 @@ class JavaPlugins:
             return [self._class(name, None, kinds)]
         if "." in name:
             return []
-        named: dict[str, Iterable[str]] = {**dict.fromkeys(KAFKAS_OWN, ("source",)), **self.index.plugins()}
         return [
-            self._class(full, self._folder(full, wanted, beside), (kind,))
-            for full, found in named.items()
-            for kind in found
-            if kind in kinds and name in _short_names(full, kind)
+            self._class(full, self._folder(full, wanted, beside), (kind,)) for full, kind in self._meant(name, kinds)
         ]
+
+    def _meant(self, short: str, kinds: Container[str]) -> list[tuple[str, str]]:
+        """The classes that have a short name, with their kind; of several those that Java can load."""
+        named: dict[str, Iterable[str]] = {**dict.fromkeys(KAFKAS_OWN, ("source",)), **self.index.plugins()}
+        found = [
+            (full, kind)
+            for full, of in named.items()
+            for kind in of
+            if kind in kinds and short in _short_names(full, kind) and self._is_of(full, kind)
+        ]
+        if len(found) < 2:
+            return found
+        known = self.versions.of_all([(full, place) for full, _ in found for place in self.index.locations(full)])
+        loads = {full: [one.problem is None for (name, _), one in known.items() if name == full] for full, _ in found}
+        return [(full, kind) for full, kind in found if any(loads[full] or [True])] or found
+
+    def _is_of(self, full: str, kind: str) -> bool:
+        """Whether no manifest says wrongly that a class is of a kind."""
+        return kind not in self.index.named().get(full, {}) or kind in self.index.kinds(full)
 
     def listed(self, kinds: Container[str] = LISTED, *, asks: bool = True) -> list[JavaPluginInfo]:
         """All plugins that `plugin.discovery` finds and Java can load. Starts a JVM when these jars are new.
@@ -231,7 +246,7 @@ class JavaPlugins:
         known: Any = {"source"} if name in KAFKAS_OWN else self.index.kinds(name)
         # Its manifests may name fewer: what extends StringConverter is a header converter too
         if not known & set(kinds):
-            known = known | set(self.index.plugins(reads=False).get(name, {}))
+            known = known | {kind for kind in self.index.plugins(reads=False).get(name, {}) if self._is_of(name, kind)}
         if not known or (not known & set(kinds) and known | set(kinds) <= _CONVERTERS):
             known = known | self._kinds_by_java(name, folder)
         for kind in kinds:

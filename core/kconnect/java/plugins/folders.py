@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +67,17 @@ class JavaFolder:
         for archive in self._opened(problem):
             for interface in wanted:
                 if SERVICES + interface in archive.names:
-                    yield archive.path, interface, services(archive.read(SERVICES + interface))
+                    names = services(archive.read(SERVICES + interface))
+                    yield archive.path, interface, [name for name in names if _may_be_a_class(name)]
+
+    def classes_named(self, names: Collection[str], problem: Problem) -> Iterator[JavaClass]:
+        """Gives those of these classes that are there and can be read."""
+        entries = [f"{name.replace('.', '/')}.class" for name in names]
+        for archive in self._opened(problem):
+            for entry in archive.names.intersection(entries):
+                found = read_class(archive.read(entry))
+                if found is not None:
+                    yield found
 
     def _opened(self, problem: Problem) -> Iterator[_Archive]:
         if self.is_tree:
@@ -121,6 +131,11 @@ def _files_in(folder: Path) -> Iterator[Path]:
             continue
         seen.add(real)
         yield from (Path(root) / name for name in names)
+
+
+def _may_be_a_class(name: str) -> bool:
+    """Whether Java takes it for a class: a manifest may begin with a byte order mark, or have two words in a line."""
+    return all(part.replace("$", "_").isidentifier() for part in name.split("."))
 
 
 def services(text: bytes) -> list[str]:

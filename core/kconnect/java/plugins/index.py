@@ -82,6 +82,7 @@ class JavaIndex:
     _named: Places | None = field(default=None, repr=False)
     _scanned: Places | None = field(default=None, repr=False)
     _classes: dict[str, list[Path]] | None = field(default=None, repr=False)
+    _extended: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, plugin_path: str | None, discovery: str | None = None) -> JavaIndex:
@@ -121,10 +122,14 @@ class JavaIndex:
             name: {kind: list(places) for kind, places in kinds.items()} for name, kinds in scanned.items()
         }
         for name, kinds in self.named().items():
+            read = {place for places in scanned.get(name, {}).values() for place in places}
             for kind, places in kinds.items():
-                if self.discovery is not Discovery.ONLY_SCAN or kind in _BY_MANIFEST_ALONE:
-                    known = found.setdefault(name, {}).setdefault(kind, [])
-                    known.extend(place for place in places if place not in known)
+                by_manifest = kind in _BY_MANIFEST_ALONE
+                if self.discovery is Discovery.ONLY_SCAN and not by_manifest:
+                    continue
+                for place in places:
+                    if by_manifest or place not in read:  # else the class itself says what it is
+                        found.setdefault(name, {}).setdefault(kind, []).append(place)
         return found
 
     def without_manifest(self) -> list[tuple[str, str, Path]]:
@@ -149,8 +154,34 @@ class JavaIndex:
             return sorted({*named, *self._classes.get(class_name, ())})
 
     def kinds(self, class_name: str) -> frozenset[str]:
-        """The kinds that services say it has; empty for a class that is found by its name alone."""
-        return frozenset(self.named().get(class_name, {}))
+        """The kinds that services say it has; those that it has by its class where a manifest is wrong.
+
+        Empty for a class that is found by its name alone, and for one that is nowhere or of no kind that can be seen.
+        Source: java.util.ServiceLoader passes over a class that is not what a manifest says.
+        """
+        named = self.named().get(class_name, {})
+        claimed = frozenset(named).difference(_BY_MANIFEST_ALONE)
+        if not claimed:
+            return frozenset(named)
+        with self._lock:
+            if class_name not in self._extended:
+                self._extended[class_name] = self._kinds_by_class(class_name, claimed)
+            found = self._extended[class_name]
+        return frozenset(named) if claimed <= found else frozenset(named) - claimed | found
+
+    def _kinds_by_class(self, name: str, claimed: frozenset[str]) -> frozenset[str]:
+        """What a class extends and implements, as far as it takes to find all that is claimed."""
+        found: set[str] = set()
+        for place in self.locations(name):
+            wanted, seen = {name}, {name}
+            while wanted and not claimed <= found:
+                classes = self.folder(place).classes_named(wanted, self._is_broken)
+                parents = {parent for one in classes for parent in one.parents} - seen
+                seen |= parents
+                found.update(BASES[parent] for parent in parents if parent in BASES)
+                found.update(kind for parent in parents for kind in OF_KAFKA.get(parent, ()))
+                wanted = {parent for parent in parents if not parent.startswith("java.") and parent not in BASES}
+        return frozenset(found)
 
     def _read_services(self) -> Places:
         found: Places = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from kconnect.api import ClientType, ConfigProvider, ConnectorClientConfigRequest, SourceRecord
+from kconnect.api import ClientType, ConfigProvider, ConnectorClientConfigRequest, SourceConnector, SourceRecord
 from kconnect.errors import ConfigError, ConnectError, EnvironmentProblemError
 from kconnect.java.kafka_jars import JarSet
 from kconnect.java.plugins import JavaSettings
@@ -292,6 +293,25 @@ def test_a_class_is_of_kinds_that_no_manifest_gives_it(tmp_path: Path) -> None:
         assert registry.header_converter("found.Found$Words")().version() == "1.0.0"
         with pytest.raises(ConfigError, match=r"Ticker is a Java class of type source, not header_converter"):
             registry.header_converter(_TICKER)
+
+
+@pytest.mark.parametrize("discovery", ["service_load", "hybrid_warn", "only_scan"])
+def test_a_manifest_that_is_wrong_makes_no_class_another_and_takes_no_short_name(
+    tmp_path: Path, discovery: str
+) -> None:
+    """As by java.util.ServiceLoader, which passes over a class that is not what its manifest says, or is not there."""
+    (jar,) = found_folder(tmp_path / "ticker", "1.0.0", only=("Ticker",)).glob("*.jar")
+    connector = "META-INF/services/org.apache.kafka.connect"
+    with ZipFile(jar, "a") as archive:
+        archive.writestr(f"{connector}.sink.SinkConnector", f"{_TICKER}\nfound.Found\n")
+    with ZipFile(tmp_path / "other.jar", "w") as archive:
+        archive.writestr(f"{connector}.source.SourceConnector", "other.Ticker\njava.lang.String\n")
+    with closing(PluginRegistry.load(str(tmp_path), java=JavaSettings(heap="128m", discovery=discovery))) as registry:
+        for name in (_TICKER, "Ticker"):
+            assert issubclass(found := registry.connector_class(name), SourceConnector), f"{name}: {found}"
+        for name in ("found.Found", "java.lang.String"):
+            with pytest.raises(ConfigError, match=re.escape(name)):
+                registry.connector_class(name)
 
 
 @pytest.mark.parametrize("home", ["nowhere", "empty"])

