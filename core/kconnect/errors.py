@@ -114,6 +114,16 @@ def string_value(value: object) -> str:
     return str(value)
 
 
+def sayable(error: BaseException) -> BaseException:
+    """The error of somebody else's code; another, with its trace, if its text cannot be made."""
+    try:
+        str(error)
+    except Exception as failed:  # whatever its __str__ raises
+        text = f"{type(error).__name__}, whose text cannot be made: __str__() raised {type(failed).__name__}"
+        return ConnectError(text).with_traceback(error.__traceback__)
+    return error
+
+
 class NotFoundError(ConnectError):
     """A connector, task, plugin or file does not exist. Source: NotFoundException (REST 404)."""
 

@@ -30,6 +30,12 @@ from kconnect.runtime.pipeline.stages import StageError, TransformStep
 from kconnect.runtime.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
 from kconnect.runtime.pipeline.transform_chain import TransformChain
 from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.plugins.connector_answers import (
+    checked_config,
+    checked_definition,
+    checked_task_class,
+    checked_task_configs,
+)
 from kconnect.testing.plugin_calls import PluginCalls
 
 # Converters have no default in Connect: these are the ones Connect's own sample files use.
@@ -145,9 +151,12 @@ class ConnectorRun:
         _ = self.settings
         connector = self._new()
         with self.calls.calling(connector, "config"):
-            declared = problems(without_taken(self.config, connector.config()), is_sink=kind is SinkConnector)
+            table = connector.config()
+        taken = without_taken(self.config, checked_definition(connector, table))
+        declared = problems(taken, is_sink=kind is SinkConnector)
         with self.calls.calling(connector, "validate"):
-            found = connector.validate(self.config)
+            answer = connector.validate(self.config)
+        found = checked_config(connector, answer)
         if self.warn_unknown is not None:
             known = known_settings(
                 self.config, self.worker, self.plugins, [value.name for value in found.config_values]
@@ -184,14 +193,14 @@ class ConnectorRun:
         """The configs of the tasks, checked as the worker checks them. Errors: ConnectError."""
         most = self.settings.tasks_max
         with self.calls.calling(self.connector, "task_configs"):
-            given: Sequence[Any] = self.connector.task_configs(most)
+            answer = self.connector.task_configs(most)
+        given = checked_task_configs(self.connector, answer)
         name = self.connector_class.__name__
-        if not isinstance(given, list | tuple) or not all(isinstance(item, Mapping) for item in given):
-            raise ConnectError(f"{name}.task_configs() gave {given!r}, not a list of dicts")
         if len(given) > most and self.settings.tasks_max_enforce:
             raise ConnectError(f"{name}.task_configs() gave {pluralize(len(given), 'task')}, tasks.max is {most}")
         with self.calls.calling(self.connector, "task_class"):
-            task_class = self.connector.task_class()
+            answer = self.connector.task_class()
+        task_class = checked_task_class(self.connector, answer)
         class_name = f"{task_class.__module__}.{task_class.__qualname__}"
         return complete_task_configs(self.config["name"], self.config, class_name, given)
 

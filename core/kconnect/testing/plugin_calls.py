@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kconnect.errors import ConnectError, TimedOutError
+from kconnect.errors import ConnectError, TimedOutError, sayable
 from kconnect.runtime.pipeline.plugin_call import PluginCallError
 from kconnect.runtime.plugins.code_location import CodeLocation, PluginCode
 
@@ -86,6 +86,7 @@ def explained(calls: PluginCalls, error: BaseException) -> BaseException:
 
 def failure_of(call: PluginCall, error: BaseException) -> PluginFailure:
     """The error to raise `from` what a call raised."""
+    error = sayable(error)
     code = PluginCode.of(call.plugin)
     entered = code.outermost(error)
     # validate() of the API calls config(), pre_commit() flush(): the author knows those

@@ -19,7 +19,7 @@ def record_view(record: ConnectRecord) -> dict[str, Any]:
         "key_schema": _schema(record.key_schema),
         "value": plain(record.value),
         "value_schema": _schema(record.value_schema),
-        "timestamp": record.timestamp,
+        "timestamp": plain(record.timestamp),
     }
     if record.has_headers:
         view["headers"] = [{"key": header.key, "value": plain(header.value)} for header in record.headers]

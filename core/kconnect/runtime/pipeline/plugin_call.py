@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 
 from kconnect.api import ErrantRecordsError
-from kconnect.errors import ConnectError, RetriableError
+from kconnect.errors import ConnectError, RetriableError, sayable
 from kconnect.runtime.pipeline.health import TaskHealth
 
 Calling = Callable[[object, str], AbstractContextManager[None]]
@@ -41,7 +41,7 @@ class plugin_call:  # read as a call of a function: with plugin_call(..)
         if self._health is not None:
             self._health.call = None
         if isinstance(error, Exception) and not isinstance(error, RetriableError | ErrantRecordsError):
-            plugin = self._plugin
+            plugin, error = self._plugin, sayable(error)
             # A step of a task in Java, which starts it
             name, method, place = getattr(error, "java_step", None) or (_name(plugin), self._method, self._place)
             failure = call_error(name, method, error, place)
@@ -56,7 +56,7 @@ class PluginCallError(ConnectError):
     method = ""
 
 
-def call_error(name: str, method: str, error: Exception, place: str = "") -> PluginCallError:
+def call_error(name: str, method: str, error: BaseException, place: str = "") -> PluginCallError:
     """The error to raise when a plugin's method raised; raise it `from` the original."""
     hint = error.hint if isinstance(error, ConnectError) else None
     of = f" of {place}" if place else ""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kconnect.api import Connector, Converter, HeaderConverter, Task
+from kconnect.api import Connector, Converter, HeaderConverter
 from kconnect.builtin.types.declarations import VALUE_SCHEMA, declarations, without_taken
 from kconnect.errors import ConfigError
 from kconnect.java.plugins import Deferrable, JavaConnector
@@ -20,6 +20,7 @@ from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
 from kconnect.runtime.pipeline.stages import FailurePolicy, TransformStep, tell_nobody
+from kconnect.runtime.plugins.connector_answers import checked_task_class
 
 if TYPE_CHECKING:
     from kconnect.runtime.plugins import PluginRegistry
@@ -55,11 +56,12 @@ def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P],
     connector_class = plugins.connector_class(name, version)
     with plugin_call(connector_class, "task_class"):
         connector = connector_class()
-        task_class: type[Task]
+        given: Any
         if named and isinstance(connector, JavaConnector):
-            task_class = connector.task_named(named)
+            given = connector.task_named(named)
         else:
-            task_class = connector.task_class()
+            given = connector.task_class()
+    task_class = checked_task_class(connector, given)
     plugins.require_version(connector, version)
     if not issubclass(task_class, kind):
         raise ConfigError(

@@ -30,6 +30,7 @@ from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import parse_config
 from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.plugins.connector_answers import checked_task_class, checked_task_configs
 from kconnect.spark.datasource.options import (
     OPTIONS,
     FormatOptions,
@@ -117,12 +118,13 @@ class ConnectorOfFormat:
             with plugin_call(connector, "start"):
                 connector.start(dict(self.config))
             with plugin_call(connector, "task_configs"):
-                given = list(connector.task_configs(most))
+                answer = connector.task_configs(most)
             with plugin_call(connector, "task_class"):
-                task_class = connector.task_class()
+                task = connector.task_class()
         finally:
             with plugin_call(connector, "stop"):
                 connector.stop()
+        given, task_class = checked_task_configs(connector, answer), checked_task_class(connector, task)
         if len(given) > most:
             raise ConfigError(
                 f"{self._class.__name__}.task_configs() gave {pluralize(len(given), 'task')}, tasks.max is {most}"

@@ -247,11 +247,18 @@ def test_task_configs_that_are_no_text_are_reported(bench, monkeypatch):
 
 def test_a_task_config_that_is_none_is_reported(bench, monkeypatch):
     monkeypatch.setattr("kit.sample_connectors.SampleSource.task_configs", lambda self, n: [None])
-    with pytest.raises(ConnectError, match=r"task_configs\(\) of SampleSource gave task 0 a NoneType, not a dict"):
+    with pytest.raises(ConnectError, match=r"task_configs\(\) of SampleSource gave task 0 None, not a dict"):
         bench.herder.put_connector("fsrc", config("fsrc"), replace=False)
 
 
 def test_task_configs_that_are_no_list_are_reported(bench, monkeypatch):
     monkeypatch.setattr("kit.sample_connectors.SampleSource.task_configs", lambda self, n: None)
-    with pytest.raises(ConnectError, match=r"task_configs\(\) of SampleSource gave NoneType, not a list"):
+    with pytest.raises(ConnectError, match=r"task_configs\(\) of SampleSource gave None, not a list"):
+        bench.herder.put_connector("fsrc", config("fsrc"), replace=False)
+
+
+@pytest.mark.parametrize("given", [None, "SampleTask", object()])
+def test_a_task_class_that_is_none_is_reported(bench, monkeypatch, given):
+    monkeypatch.setattr("kit.sample_connectors.SampleSource.task_class", lambda self: given)
+    with pytest.raises(ConnectError, match=r"task_class\(\) of SampleSource gave .*, not a class of tasks"):
         bench.herder.put_connector("fsrc", config("fsrc"), replace=False)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.logs.redaction import redact
@@ -18,6 +18,7 @@ from kconnect.logs.stacks import JavaStack
 from kconnect.model import RunState, TargetState
 from kconnect.runtime.config.variables import Resolved
 from kconnect.runtime.herder.connectors.runner import ConnectorRunner, trace_of
+from kconnect.runtime.plugins.connector_answers import checked_task_class, checked_task_configs
 
 if TYPE_CHECKING:
     from kconnect.api import Connector, ConnectorContext
@@ -258,24 +259,10 @@ def _cause(err: BaseException) -> str:
     return f"{type(err).__name__}: {err}"
 
 
-_A_LIST: Final = "Make it return a list of dict[str, str], one for each task."
-
-
 def _plan_of(connector: Connector, max_tasks: int) -> TaskPlan:
-    task_class = connector.task_class()
-    configs = connector.task_configs(max_tasks)
-    if not isinstance(configs, list | tuple):
-        raise ConnectError(
-            f"task_configs() of {type(connector).__name__} gave {type(configs).__name__}, not a list",
-            hint=_A_LIST,
-        )
-    for index, config in enumerate(configs):
-        if not isinstance(config, Mapping):
-            raise ConnectError(
-                f"task_configs() of {type(connector).__name__} gave task {index} a {type(config).__name__}, not a dict",
-                hint=_A_LIST,
-            )
-    return TaskPlan(task_class, _version_of(task_class, connector), list(configs))
+    task_class = checked_task_class(connector, connector.task_class())
+    configs = checked_task_configs(connector, connector.task_configs(max_tasks))
+    return TaskPlan(task_class, _version_of(task_class, connector), configs)
 
 
 def _version_of(task_class: type, connector: Connector) -> str:

@@ -53,6 +53,7 @@ from kconnect.runtime.herder.validation.plugin_keys import (
     suggest_nearest,
     with_full_names,
 )
+from kconnect.runtime.plugins.connector_answers import checked_config, checked_definition
 
 log = logging.getLogger(__name__)
 
@@ -291,12 +292,8 @@ class ConnectorValidator:
         named: Sequence[tuple[str, str]],
     ) -> ConfigInfos:
         """Connect's own settings and those of the connector, as its `validate` sees them, with the errors `named`."""
-        definition = connector.config()
-        if definition is None:
-            raise BadRequestError(f"{type(connector).__qualname__}.config() must return a ConfigDef that is not null.")
-        config = connector.validate(props)
-        if config is None:
-            raise BadRequestError(f"{type(connector).__qualname__}.validate() must return a Config that is not null.")
+        definition = checked_definition(connector, connector.config())
+        config = checked_config(connector, connector.validate(props))
         given = {key: value for key, value in props.items() if value is not None}
         declared = _declared_problems(without_taken(given, definition), connector)
         _add_errors((*declared, *named), given, values, config)
