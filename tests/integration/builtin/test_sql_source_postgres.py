@@ -448,3 +448,14 @@ def test_tables_of_several_kinds_are_found_and_names_stay_names(postgres_uri: st
         assert values_of(record) == {"id": 1, nasty: 5}
     with source_of(postgres_uri, schema, mode="bulk", table_types="VIEW") as source:
         assert [(record.topic, values_of(record)) for record in source.poll(1)] == [("seen", {"id": 1})]
+
+
+@pytest.mark.parametrize("setting", ["table_whitelist", "table_blacklist"])
+def test_a_name_that_differs_in_case_alone_from_a_tables_is_said(
+    postgres_uri: str, schema: str, setting: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(postgres_uri, "DROP TABLE IF EXISTS secrets", "CREATE TABLE secrets (id bigint)", schema=schema)
+    with source_of(postgres_uri, schema, mode="bulk", **{setting: "Secrets"}):
+        listing = setting.replace("_", ".")
+        assert f"{listing} names what does not exist (yet) as a table (table.types): Secrets. " in caplog.text
+        assert "tells upper from lower case, and has secrets" in caplog.text

@@ -126,6 +126,11 @@ def test_tables_are_chosen_by_name_full_name_or_pattern() -> None:
         assert chosen(every, settings(table_blacklist=name)) == [VIEW]
     assert chosen(every, settings(table_include_list=r"public\..*", table_exclude_list=".*v.*")) == [ORDERS]
     assert chosen([OLD, ORDERS], settings(table_whitelist="old.orders")) == [OLD]
+    for name in ("ORDERS", "Public.orders", '"DB"."public"."orders"'):
+        assert chosen(every, settings(table_whitelist=name)) == []
+        assert chosen(every, settings(table_whitelist=name), tells_case=False) == [ORDERS]
+        assert chosen(every, settings(table_blacklist=name), tells_case=False) == [VIEW]
+    assert chosen(every, settings(table_include_list=r"Public\.O.*"), tells_case=False) == [ORDERS]
     with pytest.raises(ConnectError, match=r"share a topic: db\.old\.orders, db\.public\.orders"):
         chosen([OLD, ORDERS], settings())
 

@@ -48,6 +48,22 @@ def test_new_rows_are_found_by_their_id_and_a_restart_goes_on_behind_the_last(fi
         assert nothing_more(source)
 
 
+def test_tables_are_named_in_upper_or_lower_case_as_sqlite_has_one_of_a_name(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    change(file, "CREATE TABLE secrets (id INTEGER PRIMARY KEY, name TEXT)", "INSERT INTO secrets VALUES (1, 'x')")
+    add(file, "a")
+    for setting, name in (
+        ("table_whitelist", "ORDERS"),
+        ("table_blacklist", "Secrets"),
+        ("table_include_list", "Ord.*"),
+    ):
+        with source_of(file, **IDS, **{setting: name}) as source:
+            assert names(source.poll(1)) == ["a"]
+            assert nothing_more(source)
+    assert "does not exist (yet)" not in caplog.text
+
+
 def test_changed_rows_are_found_by_their_time(file: Path) -> None:
     add(file, "a", "b")
     with source_of(file, **TIMES) as source:

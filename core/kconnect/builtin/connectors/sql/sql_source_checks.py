@@ -20,7 +20,7 @@ from kconnect.builtin.connectors.sql.sql_connection import (
 )
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql.sql_source_config import credential_problems, query_of
-from kconnect.builtin.connectors.sql.sql_tables import chosen, tables_of
+from kconnect.builtin.connectors.sql.sql_tables import TableId, chosen, names_of, tables_of, tells_case
 from kconnect.builtin.connectors.sql.sql_url import URL
 
 log = logging.getLogger(__name__)
@@ -95,24 +95,35 @@ def _try_query(connection: Any, query: str) -> None:  # SQLAlchemy's
 def _table_problems(  # Any: SQLAlchemy's
     connection: Any, config: Mapping[str, Any], is_renamed: bool
 ) -> list[tuple[str, str]]:
-    """A table whose topic no topic can be; tells names in table.whitelist that fit no table.
+    """A table whose topic no topic can be; tells names in lists that fit no table.
 
     `is_renamed`: transformations may give topics other names. Errors: ConnectError for two of one name.
     """
     prefix = config["topic.prefix"].strip()
     setting = "table.whitelist" if config["table.whitelist"] else "table.include.list"
-    found = chosen(tables_of(connection, config), config)
+    every, has_case = tables_of(connection, config), tells_case(connection)
+    found = chosen(every, config, tells_case=has_case)
     for topic in () if is_renamed else (prefix + table.name for table in found):
         if problem := topic_name_problem(topic):
             return [(setting, f"{setting}: {problem}. To rename it: {topic_renaming(topic)}")]
-    known = {name for table in found for name in (table.name, *table.known_names)}
-    missing = [name for name in config["table.whitelist"] if name.replace('"', "") not in known]
-    if missing:
-        types = ", ".join(config["table.types"])
-        log.warning(
-            "table.whitelist names what does not exist (yet) as a %s (table.types): %s", types, ", ".join(missing)
-        )
+    for listing in _LISTS:
+        _warn_of_missing(listing, every, config, has_case=has_case)
     return []
+
+
+def _warn_of_missing(setting: str, every: Iterable[TableId], config: Mapping[str, Any], *, has_case: bool) -> None:
+    """Say which names fit no table, and which tables differ from them in case alone."""
+    known = {name for table in every for name in names_of(table)}
+    by_case: dict[str, list[str]] = {}
+    for name in sorted(known):
+        by_case.setdefault(name.lower(), []).append(name)
+    missing = [name for name in config[setting] if name not in known and (has_case or name.lower() not in by_case)]
+    if not missing:
+        return
+    near = sorted({other for name in missing for other in by_case.get(name.lower(), ())})
+    there = f". The database tells upper from lower case, and has {', '.join(near)}" if near else ""
+    types, names = ", ".join(config["table.types"]), ", ".join(missing)
+    log.warning("%s names what does not exist (yet) as a %s (table.types): %s%s", setting, types, names, there)
 
 
 def _position(error: BaseException, query: str) -> str:

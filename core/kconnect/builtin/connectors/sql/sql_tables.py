@@ -77,14 +77,19 @@ def parted(text: str, kind: str) -> list[TableId]:
     return found
 
 
-def chosen(tables: Iterable[TableId], config: Mapping[str, Any]) -> list[TableId]:
-    """The tables that the settings name, in order. Errors: ConnectError for two of one name: they share a topic."""
-    white, black = set(config["table.whitelist"]), set(config["table.blacklist"])
-    include = [re.compile(pattern.strip()) for pattern in config["table.include.list"]]
-    exclude = [re.compile(pattern.strip()) for pattern in config["table.exclude.list"]]
+def chosen(tables: Iterable[TableId], config: Mapping[str, Any], *, tells_case: bool = True) -> list[TableId]:
+    """The tables that the settings name, in order. Errors: ConnectError for two of one name: they share a topic.
+
+    Differs: names are found in upper or lower case where the database does not tell them apart.
+    """
+    form: Callable[[str], str] = str if tells_case else str.lower
+    white, black = ({form(name) for name in config[setting]} for setting in ("table.whitelist", "table.blacklist"))
+    flags = 0 if tells_case else re.IGNORECASE
+    include = [re.compile(pattern.strip(), flags) for pattern in config["table.include.list"]]
+    exclude = [re.compile(pattern.strip(), flags) for pattern in config["table.exclude.list"]]
 
     def is_wanted(table: TableId) -> bool:
-        names = {table.name, *table.known_names, joined([table])}
+        names = set(map(form, names_of(table)))
         if include:
             return _any(include, table) and not _any(exclude, table)
         return bool(names & white) if white else not names & black
@@ -92,6 +97,19 @@ def chosen(tables: Iterable[TableId], config: Mapping[str, Any]) -> list[TableId
     found = sorted(filter(is_wanted, tables))
     _require_unique(found)
     return found
+
+
+def names_of(table: TableId) -> set[str]:
+    """What lists may call a table."""
+    return {table.name, *table.known_names, joined([table])}
+
+
+def tells_case(connection: sa.Connection) -> bool:
+    """Whether names of tables that differ in case alone are two tables. Errors: the database's."""
+    kind = kind_of(connection.dialect)
+    if kind == "mysql":
+        return bool(connection.exec_driver_sql("SELECT @@lower_case_table_names").scalar() == 0)
+    return kind != "sqlite"
 
 
 def mapped(mappings: Sequence[str], table: TableId) -> str:
@@ -239,7 +257,8 @@ class TableMonitor:
         """List the tables; True if they differ from those that tasks have."""
         try:
             with self._engine.connect() as connection:
-                found = chosen(tables_of(connection, self._config), self._config)
+                every = tables_of(connection, self._config)
+                found = chosen(every, self._config, tells_case=tells_case(connection))
         except Exception as error:  # the driver's: the next look may do better
             with self._lock:
                 is_new = str(error) != str(self._error)
