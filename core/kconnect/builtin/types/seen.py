@@ -201,10 +201,15 @@ def _shape(seen: Seen) -> Hashable:
 def member_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """The names of all members, in the order in which they come. Errors: DataError for one that is not a text."""
     names = list(dict.fromkeys(chain.from_iterable(rows)))
-    if strange := [name for name in names if not isinstance(name, str)]:
-        raise DataError(f"A member has the name {strange[0]!r}, and only texts are names of columns")
+    require_texts(names)
     require_names(names)
     return names
+
+
+def require_texts(names: Iterable[Any]) -> None:
+    """Errors: DataError for a name that is not a text."""
+    if strange := [name for name in names if not isinstance(name, str)]:
+        raise DataError(f"A member has the name {strange[0]!r}, and only texts are names of columns")
 
 
 def joined(first: pa.DataType, second: pa.DataType) -> pa.DataType:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from kconnect.api import DataError, Schema, SinkRecord, Struct, Type
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of_schema
 from kconnect.builtin.types.meaning import meant_value
-from kconnect.builtin.types.seen import Kind, member_names, see
+from kconnect.builtin.types.seen import Kind, require_texts, see
 from kconnect.builtin.types.seen_schemas import schema_of_seen
 
 # Columns of pk.mode=kafka, named as in well-known JDBC sinks.
@@ -121,7 +121,8 @@ class RowMaker:
             read = value.get if self.fills_defaults else value.get_without_default
             return {f.name: _cell(read(f.name), kind_of_schema(f.schema)) for f in value.schema.fields}
         if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):
-            return {name: (value[name], None) for name in member_names([value])}
+            require_texts(value)
+            return {name: (item, None) for name, item in value.items()}
         raise DataError(f"The {part} is neither a Struct nor a map, but {type(value).__name__}: it has no columns")
 
     def _keys(self, record: SinkRecord) -> dict[str, tuple[Any, str | None]]:
