@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+
+from starlette.types import ASGIApp
 
 from kconnect.runtime.rest.app import AppSettings, create_app
 
@@ -42,40 +45,46 @@ class RestCaller:
         sent = {"host": "worker:8083", **(headers or {})}
         if body is not None:
             sent.setdefault("content-type", "application/json")
-        return asyncio.run(self._call(method, target, chunks or [raw], sent, scope or {}))
-
-    async def _call(self, method, target, chunks, headers, more) -> Answered:
-        path, _, query = target.partition("?")
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": method,
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "headers": [(key.lower().encode(), value.encode()) for key, value in headers.items()],
-            "server": ("127.0.0.1", 8083),
-            **more,
-        }
-        left = list(chunks)
-        sent = []
-
-        async def receive():
-            chunk = left.pop(0)
-            return {"type": "http.request", "body": chunk, "more_body": bool(left)}
-
-        async def send(message):
-            sent.append(message)
-
-        await self._app(scope, receive, send)
-        start, *bodies = sent
-        return Answered(
-            start["status"],
-            {key.decode(): value.decode() for key, value in start["headers"]},
-            b"".join(part.get("body", b"") for part in bodies),
-        )
+        return asyncio.run(_called(self._app, method, target, chunks or [raw], sent, scope or {}))
 
     def close(self):
         self._pool.shutdown()
+
+
+def call_app(app: ASGIApp, method: str, target: str, headers: Mapping[str, str]) -> Answered:
+    """One request without a body to any application."""
+    return asyncio.run(_called(app, method, target, [b""], {"host": "worker:8083", **headers}, {}))
+
+
+async def _called(app, method, target, chunks, headers, more) -> Answered:
+    path, _, query = target.partition("?")
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(key.lower().encode(), value.encode()) for key, value in headers.items()],
+        "server": ("127.0.0.1", 8083),
+        **more,
+    }
+    left = list(chunks)
+    sent = []
+
+    async def receive():
+        chunk = left.pop(0)
+        return {"type": "http.request", "body": chunk, "more_body": bool(left)}
+
+    async def send(message):
+        sent.append(message)
+
+    await app(scope, receive, send)
+    start, *bodies = sent
+    return Answered(
+        start["status"],
+        {key.decode(): value.decode() for key, value in start["headers"]},
+        b"".join(part.get("body", b"") for part in bodies),
+    )

@@ -1,7 +1,9 @@
 """Cross-origin requests of browsers: `access.control.allow.origin` and `access.control.allow.methods`.
 
 Source: RestServer and Jetty's CrossOriginHandler (Kafka 4.3). Preflights are passed to the application, as in Java.
-Differs: an origin is plain text unless it looks like a regular expression, so that `.` only means a dot.
+Differs: an origin is plain text unless it looks like a regular expression, so that `.` only means a dot. A change that
+a page of another origin asks for is refused unless its origin is allowed: a POST without a body, as of a restart, takes
+no preflight, and the browser sends the user's login or certificate along.
 """
 
 from __future__ import annotations
@@ -11,12 +13,16 @@ from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kconnect.errors import ConfigError
+from kconnect.runtime.rest.problems import error_body
 
 _DEFAULT_METHODS: Final = "GET,POST,HEAD"
 _MAX_AGE_S: Final = 60
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_OTHER_SITES: Final = frozenset({"cross-site", "same-site"})
 _REGULAR = re.compile(r"[\\*+?|()\[\]^$]")
 
 
@@ -53,6 +59,28 @@ class CrossOrigin:
             more["access-control-allow-headers"] = "Content-Type"
             more["access-control-max-age"] = str(_MAX_AGE_S)
         return more
+
+
+class OwnPages:
+    """Refuses changes that a page of another origin asks for, by what browsers say of it; programs say nothing.
+
+    Over plain http browsers say it of localhost only. Origin is not compared with Host instead: a proxy before the
+    worker may have changed that.
+    """
+
+    def __init__(self, app: ASGIApp, origins: str) -> None:
+        self._app = app
+        self._allows = origin_check(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app
+        if scope["type"] == "http" and scope["method"] not in _SAFE:
+            headers = Headers(scope=scope)
+            site, origin = headers.get("sec-fetch-site"), headers.get("origin", "")
+            if site in _OTHER_SITES and not self._allows(origin):
+                problem = f"A page of another origin ({origin or site}) asks for this: see access.control.allow.origin"
+                app = Response(error_body(403, problem), 403, media_type="application/json")
+        await app(scope, receive, send)
 
 
 def is_preflight(scope: Scope) -> bool:

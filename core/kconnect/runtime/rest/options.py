@@ -30,7 +30,7 @@ from kconnect.runtime.rest.access.roles_file import RolesFile
 from kconnect.runtime.rest.audit.changes import shared_changes
 from kconnect.runtime.rest.audit.trail import AuditTrail, audit_trail
 from kconnect.runtime.rest.connection import ConnectionLimits
-from kconnect.runtime.rest.cors import CrossOrigin, origin_check
+from kconnect.runtime.rest.cors import CrossOrigin, OwnPages, origin_check
 from kconnect.runtime.rest.extensions import load_extensions
 from kconnect.runtime.rest.jaas import LoginFile, users_files
 from kconnect.runtime.rest.security import EXTENSION, BasicAuth, find_login, is_basic_auth, jaas_file
@@ -126,6 +126,7 @@ class RestOptions:
 
     def around_admin(self, app: ASGIApp, refused: Callable[[Scope], Response | None] = lambda _: None) -> ASGIApp:
         """The application as `admin.listeners` serve it: for operators, not for browsers."""
+        app = OwnPages(app, self.allowed_origins)
         return BasicAuth(app, self.login, refused) if self.login is not None else app
 
 

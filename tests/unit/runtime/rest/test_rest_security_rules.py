@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 
 import pytest
+from starlette.responses import Response
 
 from kconnect.errors import ConfigError
 from kconnect.runtime.rest.cors import origin_check
 from kconnect.runtime.rest.extensions import load_extensions
 from kconnect.runtime.rest.jaas import Login, load_login, parse_jaas_file
-from kconnect.runtime.rest.options import _joined, parse_rules
+from kconnect.runtime.rest.options import RestOptions, _joined, parse_rules
 from kconnect.runtime.rest.security import credentials, find_login, jaas_file
 from kconnect.runtime.rest.tls import tls_settings
+from kit.asgi import call_app
 
 MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
 EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
@@ -175,6 +177,37 @@ def test_without_extensions_everybody_may_call_and_an_unknown_one_stops_the_work
 )
 def test_an_origin_is_a_text_a_regular_expression_or_any(origins, origin, allowed):
     assert origin_check(origins)(origin) is allowed
+
+
+@pytest.mark.parametrize(
+    ("method", "site", "origin", "is_refused"),
+    [
+        ("POST", "cross-site", "https://evil.example", True),
+        ("POST", "same-site", "https://other.shop.example", True),
+        ("DELETE", "cross-site", None, True),
+        ("POST", "cross-site", "https://ui.shop.example", False),
+        ("POST", "same-origin", "https://worker:8083", False),
+        ("POST", "none", None, False),
+        ("POST", None, "https://proxied.example", False),
+        ("GET", "cross-site", "https://evil.example", False),
+        ("OPTIONS", "cross-site", "https://evil.example", False),
+    ],
+)
+@pytest.mark.parametrize("listener", ["main", "admin"])
+def test_no_page_of_another_origin_changes_anything(listener, method, site, origin, is_refused):
+    """A POST without a body takes no preflight, and the browser sends the user's login along."""
+
+    async def app(scope, receive, send):
+        await Response(b"done", 200)(scope, receive, send)
+
+    options = RestOptions(allowed_origins="https://ui.shop.example")
+    around = options.around_main if listener == "main" else options.around_admin
+    given = {"sec-fetch-site": site, "origin": origin}
+    headers = {name: value for name, value in given.items() if value is not None}
+    answered = call_app(around(app), method, "/connectors/orders/restart", headers)
+    assert (answered.status, answered.body == b"done") == ((403, False) if is_refused else (200, True))
+    if is_refused:
+        assert "access.control.allow.origin" in answered.message
 
 
 def test_header_rules_add_set_and_date_and_leave_the_applications_own_alone():
