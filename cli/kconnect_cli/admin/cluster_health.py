@@ -154,7 +154,7 @@ def _of_workers(session: CliSession) -> dict[str, Any]:
         raise
     health = asked.result()
     outage = None if client.outage is None else {**client.outage.to_json(), "sentence": client.outage.banner()}
-    notes = list[str]()
+    notes = [f"{client.url} says: {each}." for each in health.notices]
     doctor = _looking(session, notes, is_away=outage is not None)
     cluster_id = client.server_info().get("kafka_cluster_id")
     moves = session.reader.activities(statuses)

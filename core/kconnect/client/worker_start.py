@@ -37,6 +37,8 @@ class WorkerHealth:
     """Is None once the start is over."""
     problem: str | None = None
     """A sentence, if the worker is unhealthy or does not answer this."""
+    notices: tuple[str, ...] = ()
+    """What it has to say though it is healthy, without a full stop; Java's workers say nothing."""
 
 
 def health_of(client: ConnectClient) -> WorkerHealth:
@@ -54,7 +56,7 @@ def health_of(client: ConnectClient) -> WorkerHealth:
     if body.get("status") == "starting":
         return WorkerHealth(WorkerStart(message, body.get("answers_requests", True) is not False))
     if body.get("status") == "healthy":
-        return WorkerHealth()
+        return WorkerHealth(notices=tuple(str(each) for each in body.get("notices") or ()))
     return WorkerHealth(problem=f"{client.url} says that it is unhealthy: {message}".rstrip(": "))
 
 

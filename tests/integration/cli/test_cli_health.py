@@ -117,6 +117,16 @@ def test_what_a_worker_says_is_wrong_with_it_is_a_problem(connect, herder, monke
     assert "says that it is unhealthy: The admin client is silent" in out
 
 
+def test_what_a_healthy_worker_has_to_say_stands_below_the_screen_and_in_the_document(connect, herder, monkeypatch):
+    refused = "Other workers are not informed of its states: User:w lacks WRITE on topic statuses"
+    monkeypatch.setattr(herder, "notices", lambda: [refused])
+    code, out, err = connect("status")
+    assert (code, out.partition("  ")[0]) == (0, "HEALTHY")
+    assert f" says: {refused}.\n" in err
+    document = json.loads(connect("status", "-o", "json")[1])
+    assert f"{document['place']} says: {refused}." in document["notes"]
+
+
 def test_nobody_who_answers_is_exit_code_5(connect):
     code, out, err = connect("status", "--url", "http://127.0.0.1:1")
     assert (code, out) == (5, "")

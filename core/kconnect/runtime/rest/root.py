@@ -20,7 +20,13 @@ _INFO = object_of({"version": text, "commit": text, "kafka_cluster_id": {"type":
 _STATUS = {"enum": ["healthy", "starting", "unhealthy"]}
 _REASON = object_of({"reason": text, "status": _STATUS, "since_ms": integer})
 _HEALTH = object_of(
-    {"status": _STATUS, "message": text, "reasons": array_of(_REASON), "answers_requests": boolean},
+    {
+        "status": _STATUS,
+        "message": text,
+        "reasons": array_of(_REASON),
+        "answers_requests": boolean,
+        "notices": array_of(text),
+    },
     required=["status", "message"],
 )
 
@@ -35,7 +41,8 @@ def server_info(call: Call[Health]) -> Answer:
 
 
 def health(call: Call[_Alive]) -> Answer:
-    """Java's words and statuses, with what is wrong behind them; `reasons` has the same for programs.
+    """Java's words and statuses, with what is wrong behind them; `reasons` has the same for programs, `notices` what a
+    healthy worker has to say.
 
     Differs: Java waits for its herder's thread, and says what that one does; ours is asked for what it knows, at once.
     While Kafka is away it is 503: in a cluster Java's is 500 after 10 s then, and 200 of a standalone worker.
@@ -49,10 +56,10 @@ def health(call: Call[_Alive]) -> Answer:
     if reasons or not call.herder.is_ready():
         message = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
         return _health(503, "starting", message, reasons, answers_requests=_is_open(call))
-    warnings = call.server.warnings() if call.server is not None else ()
-    warnings = [*warnings, *_failed_tasks(call), *call.herder.notices()]
-    message = " ".join(["Worker has completed startup and is ready to handle requests.", *(f"{w}." for w in warnings)])
-    return _health(200, "healthy", message)
+    notices = [*(call.server.warnings() if call.server is not None else ()), *call.herder.notices()]
+    said = [f"{each}." for each in (*_failed_tasks(call), *notices)]
+    message = " ".join(["Worker has completed startup and is ready to handle requests.", *said])
+    return _health(200, "healthy", message, notices=notices)
 
 
 def _failed_tasks(call: Call[_Alive]) -> list[str]:
@@ -81,11 +88,19 @@ def unhealthy(_call: Call[object]) -> Answer:
 
 
 def _health(
-    status: int, word: str, message: str, reasons: Sequence[Reason] = (), *, answers_requests: bool = True
+    status: int,
+    word: str,
+    message: str,
+    reasons: Sequence[Reason] = (),
+    *,
+    answers_requests: bool = True,
+    notices: Sequence[str] = (),
 ) -> Answer:
     details: dict[str, Any] = {"reasons": [reason.to_json() for reason in reasons]} if reasons else {}
     if not answers_requests:
         details["answers_requests"] = False
+    if notices:
+        details["notices"] = list(notices)
     return Answer({"status": word, "message": message, **details}, status)
 
 
