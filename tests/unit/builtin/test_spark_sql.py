@@ -78,6 +78,10 @@ def test_what_could_differ_or_makes_no_sense_is_refused_with_a_reason(expression
         ("SELECT a FROM csv.`/etc/passwd`", "The query can read FROM records alone"),
         ("SELECT a FROM (SELECT 1 AS a)", "The query has to read FROM records"),
         ("SELECT a FROM records JOIN other ON true", "JOIN cannot be evaluated one record after the other"),
+        (
+            "SELECT a, b FROM records LATERAL VIEW explode(a) t AS b",
+            "LATERAL VIEW cannot be used here: explode(items) AS item does the same",
+        ),
         ("SELECT a FROM records, records b", "cannot be evaluated one record after the other"),
         ("SELECT a FROM records ORDER BY a", "ORDER BY cannot be evaluated"),
         ("SELECT a FROM records LIMIT 3", "LIMIT cannot be evaluated"),

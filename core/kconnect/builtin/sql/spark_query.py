@@ -92,6 +92,10 @@ def parse_query(text: str) -> SparkQuery:
         raise ConfigError(f"Only SELECT .. FROM {TABLE} WHERE .. can be evaluated for records, found: {shown(select)}")
     for clause, name in _CLAUSES.items():
         if select.args.get(clause):
+            if clause == "laterals":
+                raise ConfigError(
+                    f"{name} cannot be used here: explode(items) AS item does the same as a field of SELECT"
+                )
             raise ConfigError(f"{name} cannot be evaluated one record after the other")
     alias = _table_alias(select)
     where = select.args.get("where")
