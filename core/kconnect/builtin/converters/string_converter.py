@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping
 from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigDef, ConfigError, Headers, Schema, SchemaAndValue
 from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config, with_type
+from kconnect.java.compat.charsets import Charset, charset_named
 from kconnect.java.compat.to_string import java_text
 from kconnect.java.compat.utf8 import decode_as_java
 
@@ -34,18 +34,18 @@ class StringConverter(BuiltinConverter):
     """Source: o.a.k.connect.storage.StringConverter (Kafka 4.3)."""
 
     TABLE = CONFIG
-    _codec: str | None = None  # None is UTF-8
+    _charset: Charset | None = None  # None is UTF-8
 
     def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
         name = CONFIG.parse(with_type(configs, KEY_WORDS[is_key]))[ENCODING_CONFIG]
         try:
-            found = codecs.lookup(name).name
+            found = charset_named(name)
         except LookupError:
             raise ConfigError(
                 f"Unsupported encoding {name}",
                 hint=f"{ENCODING_CONFIG} takes the name of a character set, such as UTF-8.",
             ) from None
-        self._codec = None if found == "utf-8" else found
+        self._charset = None if found.codec == "utf-8" else found
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
@@ -53,12 +53,14 @@ class StringConverter(BuiltinConverter):
         if value is None:
             return None
         text = value if isinstance(value, str) else java_text(value, schema)
-        return text.encode(self._codec or "utf-8", "replace")  # Java writes ? too for what it cannot encode
+        if self._charset is not None:
+            return self._charset.encode(text)
+        return text.encode("utf-8", "replace")  # Java writes ? too for what it cannot encode
 
     def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
         if value is None:
             return SchemaAndValue(Schema.OPTIONAL_STRING_SCHEMA, None)
-        text = decode_as_java(value) if self._codec is None else value.decode(self._codec, "replace")
+        text = decode_as_java(value) if self._charset is None else self._charset.decode(value)
         return SchemaAndValue(Schema.OPTIONAL_STRING_SCHEMA, text)
 
     def from_connect_batch(
@@ -68,7 +70,7 @@ class StringConverter(BuiltinConverter):
         import pyarrow as pa
         import pyarrow.types as types
 
-        if self._codec is not None:
+        if self._charset is not None:
             return NotImplemented
         kind = column.type
         if types.is_string(kind):
@@ -83,7 +85,7 @@ class StringConverter(BuiltinConverter):
         """Checks UTF-8 without copying; a batch with invalid UTF-8 goes by records, which give U+FFFD."""
         import pyarrow as pa
 
-        if self._codec is not None:
+        if self._charset is not None:
             return NotImplemented
         try:
             return Schema.OPTIONAL_STRING_SCHEMA, column.cast(pa.string())
