@@ -49,6 +49,13 @@ class ConnectError(Exception):
         return None
 
 
+def with_hint(error: BaseException) -> str:
+    """What an error says and what can be done about it, for a place that has room for one text."""
+    text = str(error) or type(error).__name__
+    hint = error.hint if isinstance(error, ConnectError) else None
+    return f"{text.rstrip('.')}. {hint}" if hint else text
+
+
 class RetriableError(ConnectError):
     """The same call may succeed later: the runtime tries again with back-off. Source: RetriableException.
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, with_hint
 from kconnect.runtime.herder.interface import LauncherEvents
 from kconnect.spark.messages import (
     Message,
@@ -102,7 +102,7 @@ class EventRelay:
         except Exception as failure:  # the slot's task gets the reason and decides what it means
             if not isinstance(failure, ConnectError):
                 log.exception("%s could not be served", request)
-            error = str(failure) or type(failure).__name__
+            error = with_hint(failure)
         if isinstance(request, OffsetsRead):
             reply(OffsetsReply(request.request, offsets, error))  # type: ignore[arg-type]  # as read_offsets gave it
         else:

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from kconnect.model import ConnectorType, RunState, TargetState, TaskId, TaskSpec
+from kconnect.errors import NotAllowedError
+from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId, TaskSpec
 from kconnect.runtime.metrics import TaskCounters
 from kconnect.spark.executors import Executor
 from kconnect.spark.launcher import SparkLauncher
-from kconnect.spark.messages import Heartbeat, OffsetsRead, TaskMetrics
+from kconnect.spark.messages import Heartbeat, OffsetsCommit, OffsetsRead, TaskMetrics
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_spec import SlotSpec
 from kit.launchers import RecordedEvents
@@ -340,6 +341,22 @@ def test_each_request_for_offsets_has_one_answer() -> None:
             process.say(OffsetsRead(number, "a", ({"file": "f"},)))
         eventually(lambda: {number for number, _ in process.replies} == {1, 2, 3}, pause_s=0.001)
     assert sorted(process.replies) == [(1, None), (2, None), (3, None)]
+
+
+class RefusingStore(RecordedEvents):
+    """Stores no offsets, and says what to do about it."""
+
+    def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        raise NotAllowedError("User:w lacks WRITE on topic offsets.", hint="Grant it: kafka-acls --add")
+
+
+def test_a_task_whose_offsets_are_refused_hears_what_to_do_about_it() -> None:
+    with launched(MemorySpark(), 1, events=RefusingStore()) as world:
+        world.settle()
+        process = world.up(0)
+        process.say(OffsetsCommit(1, "a", ()))
+        eventually(lambda: process.replies, pause_s=0.001)
+    assert process.replies == [(1, "User:w lacks WRITE on topic offsets. Grant it: kafka-acls --add")]
 
 
 class SlowStore(RecordedEvents):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
+from kconnect.errors import with_hint
 from kconnect.logs.repeats import RepeatedMessages
 from kconnect.runtime.pipeline.error_texts import one_line
 from kconnect.runtime.pipeline.ports import TaskControl
@@ -21,8 +22,9 @@ class CommitTroubles:
     def failed(self, level: int, message: str, name: str, cause: object) -> None:
         """A commit failed; `message` takes the task's name and the cause."""
         self._control.counters.commit_failures += 1
-        self._control.health.commit_failed(f"Offsets cannot be stored: {one_line(str(cause))}", time.monotonic())
-        self._messages.log(level, message, name, cause)
+        why = with_hint(cause) if isinstance(cause, BaseException) else str(cause)
+        self._control.health.commit_failed(f"Offsets cannot be stored: {one_line(why)}", time.monotonic())
+        self._messages.log(level, message, name, why)
 
     def over(self) -> None:
         """A commit succeeded."""

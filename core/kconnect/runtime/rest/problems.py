@@ -16,6 +16,7 @@ from kconnect.errors import (
     PreconditionFailedError,
     TimedOutError,
     UnreachableError,
+    with_hint,
 )
 from kconnect.logs.java_messages import is_failed_start, plain_words
 from kconnect.logs.redaction import redact
@@ -48,7 +49,7 @@ def status_and_message(error: Exception, method: str, path: str) -> tuple[int, s
         if isinstance(error, kind):
             return status, redact(str(error))
     if isinstance(error, NotAllowedError) and error.hint:  # the answer has no other place for who grants it
-        message = f"{str(error).rstrip('.')}. {error.hint}"
+        message = with_hint(error)
         log.warning("%s %s failed: %s", method, path, redact(message))
         return 500, redact(message)
     if isinstance(error, UnreachableError | TimedOutError):  # a system around us, which a trace of ours says nothing of

@@ -25,6 +25,7 @@ from kconnect.errors import (
     DataError,
     NotFoundError,
     string_value,
+    with_hint,
 )
 from kconnect.model import ConnectorOffset, ConnectorType, TopicPartition
 from kconnect.runtime.herder.connectors.runner import call_once
@@ -314,7 +315,7 @@ def _warning_of(groups: GroupOffsets, wanted: Mapping[TopicPartition, int]) -> s
 
 def _group_error(doing: str, err: ConnectError) -> ConnectError:
     """Java's words, and then why and what to do: REST answers with the message alone."""
-    return ConnectError(f"{doing}: {str(err).rstrip('.')}. {err.hint}" if err.hint else f"{doing}: {err}")
+    return ConnectError(f"{doing}: {with_hint(err)}")
 
 
 def _tasks_alive(name: str, verb: str) -> str:
