@@ -10,6 +10,7 @@ from typing import Any
 from kconnect.api import Schema, Struct, Type
 from kconnect.api.natural_values import natural
 from kconnect.api.values_text import number_text
+from kconnect.java.compat.simple_date_format.calendar import CUTOVER_YEAR, MILLIS_PER_DAY, moment_of
 
 
 def java_text(value: Any, schema: Schema | None = None) -> str:
@@ -81,7 +82,10 @@ def _struct(value: Struct, _schema: Schema | None) -> str:
 
 def _java_date(when: datetime.datetime) -> str:
     when = when.astimezone(datetime.UTC)
-    return f"{_DAYS[when.weekday()]} {_MONTHS[when.month - 1]} {when:%d %H:%M:%S} UTC {when.year}"
+    year, month, day = when.year, when.month, when.day
+    if year <= CUTOVER_YEAR:  # in Java's calendar, which has other days before October 1582
+        _, year, month, day, _ = moment_of((when.toordinal() - _EPOCH_ORDINAL) * MILLIS_PER_DAY)
+    return f"{_DAYS[when.weekday()]} {_MONTHS[month - 1]} {day:02} {when:%H:%M:%S} UTC {year}"
 
 
 def _date(value: datetime.date, _schema: Schema | None) -> str:
@@ -92,6 +96,7 @@ def _time(value: datetime.time, _schema: Schema | None) -> str:
     return _java_date(datetime.datetime.combine(datetime.date(1970, 1, 1), value, datetime.UTC))
 
 
+_EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 

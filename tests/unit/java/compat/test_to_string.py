@@ -77,6 +77,20 @@ def test_dates_print_as_java_util_date_in_utc() -> None:
     assert java_text(datetime.time(23, 59, 59)) == "Thu Jan 01 23:59:59 UTC 1970"
 
 
+@pytest.mark.parametrize(
+    ("date", "text"),
+    [
+        ("0001-01-01", "Mon Jan 03 00:00:00 UTC 1"),
+        ("0703-04-08", "Wed Apr 04 00:00:00 UTC 703"),
+        ("1500-03-10", "Sat Feb 29 00:00:00 UTC 1500"),
+        ("1582-10-14", "Thu Oct 04 00:00:00 UTC 1582"),
+        ("1582-10-15", "Fri Oct 15 00:00:00 UTC 1582"),
+    ],
+)
+def test_dates_before_october_1582_print_as_javas_calendar_has_them(date: str, text: str) -> None:
+    assert java_text(datetime.date.fromisoformat(date)) == text
+
+
 def test_floats_inside_lists_and_maps_take_the_precision_of_their_schema() -> None:
     floats = SchemaBuilder.array(Schema.FLOAT32_SCHEMA).build()
     single = 0.10000000149011612
