@@ -80,6 +80,10 @@ def test_a_schema_of_another_converter_is_named(registry: MemoryRegistry) -> Non
     [
         ("message M { int32 a = 1; ", "line 1: expected a field but found 'the end'"),
         ("syntax = 'proto3';\nmessage M {\n  Foo a = 1;\n}", "couldn't resolve name 'Foo'"),
+        (
+            'import "shop/money.proto";\nmessage M {\n  optional shop.Money a = 1;\n}',
+            r"The Protobuf schema imports shop/money.proto, which it has no reference to: .*'shop.Money'",
+        ),
         ("syntax = 'proto3';\nmessage M {\n  int32 = 1;\n}", "line 3: expected a field's name but found '='"),
         ("message M { optional M m = 1; }", "The Protobuf message M contains itself"),
         ("edition = '2023';", "'edition' begins no statement"),

@@ -95,29 +95,37 @@ class ProtoSchema:
     def _add(self, name: str, file: FileDescriptorProto) -> None:
         self._added.add(name)
         file.name = name
-        self._import(file)
+        absent = self._import(file)
         for message in file.message_type:
             _plain(message)
         try:
             self._pool.Add(file)
         except (TypeError, ValueError) as error:
             said = str(error).removeprefix("Couldn't build proto file into descriptor pool: ")
-            raise DataError(f"This is not a valid Protobuf schema: {said}") from error
+            if not absent:
+                raise DataError(f"This is not a valid Protobuf schema: {said}") from error
+            raise DataError(
+                f"The Protobuf schema imports {', '.join(absent)}, which it has no reference to: {said}",
+                hint="Register the other schema, and this one with a reference to it by that name.",
+            ) from error
 
-    def _import(self, file: FileDescriptorProto) -> None:
-        """Add what a file imports to the pool; what nobody has is left out, and matters only if it is used."""
+    def _import(self, file: FileDescriptorProto) -> list[str]:
+        """Add what a file imports to the pool; what nobody has is left out and returned: it matters only if used."""
         public = {file.dependency[index] for index in file.public_dependency}
         known: list[str] = []
+        absent: list[str] = []
         for name in dict.fromkeys(file.dependency):
             if name not in self._added:
                 found = self._imported(name)
                 if found is None:
+                    absent.append(name)
                     continue
                 self._add(name, found)
             known.append(name)
         del file.dependency[:], file.public_dependency[:], file.weak_dependency[:]
         file.dependency.extend(known)
         file.public_dependency.extend(index for index, name in enumerate(known) if name in public)
+        return absent
 
     def _imported(self, name: str) -> FileDescriptorProto | None:
         text = self._references.get(name) or _CONFLUENT.get(name)
