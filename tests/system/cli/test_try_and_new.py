@@ -5,6 +5,7 @@ Where secrets are remembered or projects are made, and once for the rest, they r
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import subprocess
@@ -111,7 +112,7 @@ def test_a_sink_is_measured_with_its_input_again_and_again(sink: str, tmp_path: 
     assert (done.json["records"], done.json["kept"]) == (500, 500)
     assert [stage["stage"] for stage in done.json["stages"]][-2:] == ["put", "flush"]
     assert done.json["records_per_second"] > 0
-    with sqlite3.connect(tmp_path / "orders.db") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "orders.db")) as database, database:
         assert database.execute("select count(*) from orders_copy").fetchone() == (500,)
 
 

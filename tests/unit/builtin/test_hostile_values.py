@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -99,7 +100,7 @@ def test_a_database_has_all_that_is_no_error(batch: int, tmp_path: Path) -> None
     }
 
     def read() -> list[Any]:
-        with sqlite3.connect(file) as db:
+        with contextlib.closing(sqlite3.connect(file)) as db, db:
             db.row_factory = sqlite3.Row
             rows = [dict(row) for row in db.execute("select * from t")]
             return [row["id"] if row["id"] is not None else row["id__v_text"] for row in rows]

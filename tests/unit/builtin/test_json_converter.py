@@ -313,10 +313,13 @@ def test_a_scale_with_a_space_is_refused_as_by_java() -> None:
 def test_json_that_is_nested_too_deeply_is_said_so_both_ways() -> None:
     converter = JsonConverter()
     converter.configure({"schemas.enable": "false"}, is_key=False)
-    with pytest.raises(DataError, match="nested too deeply"):
-        converter.to_connect_data("t", b'{"a":' * 600 + b"1" + b"}" * 600)
-    deep: object = 1
-    for _ in range(600):
-        deep = {"a": deep}
-    with pytest.raises(DataError, match="nested too deeply"):
-        converter.from_connect_data("t", None, deep)
+    for depth in (1_100, 100_000):
+        with pytest.raises(DataError) as caught:
+            converter.to_connect_data("t", b'{"a":' * depth + b"1" + b"}" * depth)
+        assert isinstance(caught.value.__cause__, RecursionError) or "nested too deeply" in str(caught.value)
+    for depth in (600, 1_100, 100_000):
+        deep: object = 1
+        for _ in range(depth):
+            deep = {"a": deep}
+        with pytest.raises(DataError, match="nested too deeply"):
+            converter.from_connect_data("t", None, deep)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import sqlite3
@@ -40,7 +41,7 @@ def written(folder: Path, puts: Sequence[Any], **more: str) -> list[tuple[Any, .
         for put in puts:
             run.put(put)
         refused = [(str(one.error), one.record.value) for one in sink.errant]
-    with sqlite3.connect(file) as connection:
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
         names = sorted(row[1] for row in connection.execute("PRAGMA table_info(t)"))
         cells = ", ".join(f'"{name}", typeof("{name}")' for name in names)
         rows = connection.execute(f"SELECT {cells} FROM t ORDER BY rowid").fetchall() if names else []

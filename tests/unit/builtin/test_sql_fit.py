@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import sqlite3
 from decimal import Decimal
@@ -27,7 +28,7 @@ def sink_into(file: Path, **more: str) -> SinkHarness:
 
 
 def rows(file: Path) -> list[dict[str, Any]]:
-    with sqlite3.connect(file) as connection:
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
         connection.row_factory = sqlite3.Row
         found = [dict(row) for row in connection.execute("SELECT * FROM t ORDER BY id")]
     connection.close()
@@ -71,7 +72,7 @@ def test_numbers_come_back_whatever_put_they_come_in(file: Path, is_restarted: b
 
 
 def test_without_evolution_a_value_that_would_change_is_its_records_error(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, ok BOOLEAN, size REAL, name TEXT)")
     connection.close()
     with sink_into(file, auto_evolve="false") as sink:
@@ -118,7 +119,7 @@ def test_new_fields_by_contract(file: Path, evolves: str) -> None:
 
 
 def test_a_number_of_a_schema_that_would_change_is_an_error_too(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, size REAL, flag INTEGER)")
     connection.close()
     schema = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -107,7 +108,7 @@ def test_topics_that_are_one_table_to_sqlite_are_not_mixed(file: Path) -> None:
 
 def test_what_the_table_fills_by_itself_is_left_to_it_where_a_record_does_not_have_it(file: Path) -> None:
     columns = "id INTEGER PRIMARY KEY, a TEXT DEFAULT 'none', b REAL, c BOOLEAN DEFAULT NULL, d INT NOT NULL DEFAULT 7"
-    with sqlite3.connect(file) as connection:
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(f"CREATE TABLE orders ({columns})")
     connection.close()
     with sink_into(file) as sink:
@@ -238,7 +239,7 @@ def test_a_member_without_a_text_for_a_name_is_no_column_as_in_other_sinks(file:
 
 
 def test_what_to_do_about_a_record_is_in_its_error(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TABLE orders (q INTEGER, twice INTEGER GENERATED ALWAYS AS (q * 2) STORED)")
     connection.close()
     with sink_into(file, errors_tolerance="all") as sink:

@@ -24,7 +24,11 @@ def plain_json(value: Any) -> bytes | None:
     """
     try:
         raw = orjson.dumps(value if is_plain(value) else _with_javas_floats(value))
-    except (orjson.JSONEncodeError, _NotPlainError):  # numbers beyond 64 bits, lone surrogates, deep nests
+    except (
+        orjson.JSONEncodeError,
+        _NotPlainError,
+        RecursionError,
+    ):  # beyond 64 bits, lone surrogates, deep nests
         return None
     return as_jackson_spells(b"%b" % raw)  # orjson leaves its 1 KB buffer behind each short text: 1.5 us a record kept
 
@@ -82,7 +86,7 @@ def _joined_texts(values: Sequence[Any]) -> list[bytes] | None:
     rows[::2] = values
     try:
         joined = as_jackson_spells(orjson.dumps(rows)[1:-1])
-    except orjson.JSONEncodeError:  # numbers beyond 64 bits, lone surrogates, deep nests
+    except orjson.JSONEncodeError:  # beyond 64 bits, lone surrogates, deep nests
         return None
     if joined.count(SEPARATOR.encode()) != len(values) - 1:  # a text has it, too
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import io
@@ -97,7 +98,7 @@ def test_a_database_has_the_declared_types(tmp_path):
     settings = {"connection.driver": "sqlite3", "connection.url": str(tmp_path / "x.db"), "auto.create": "true",
                 "value.schema": DECLARED}  # fmt: skip
     assert put("SqlSink", settings, [*GOOD, *BAD]) == REPORTED
-    with sqlite3.connect(tmp_path / "x.db") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "x.db")) as database, database:
         rows = database.execute("SELECT id, price, d, u, j, l, s FROM t ORDER BY id").fetchall()
         times = database.execute("SELECT at, wall FROM t WHERE id < 3 ORDER BY id").fetchall()
     assert times == [
@@ -165,7 +166,7 @@ def test_objects_have_debeziums_times_and_decimals_as_what_they_mean(kind, tmp_p
 def test_a_database_has_debeziums_times_as_times(tmp_path):
     settings = {"connection.driver": "sqlite3", "connection.url": str(tmp_path / "x.db"), "auto.create": "true"}
     assert put("SqlSink", settings, [CHANGE], schemas=True) == []
-    with sqlite3.connect(tmp_path / "x.db") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "x.db")) as database, database:
         ((at, zoned, day),) = database.execute("SELECT at, zoned, d FROM t").fetchall()
     assert (at[:19], zoned[:19], day) == ("2025-11-27 10:00:00", "2025-11-27 10:00:00", "2025-11-28")
 
@@ -199,7 +200,7 @@ def test_a_decimal_that_counts_hundreds_is_a_whole_number_and_one_too_large_is_i
     reported = [str(record.error) for record in sink.errant]
     if kind == "sqlite":  # its texts have room
         assert reported == []
-        with sqlite3.connect(tmp_path / "x.db") as database:
+        with contextlib.closing(sqlite3.connect(tmp_path / "x.db")) as database, database:
             assert [row[0] for row in database.execute("SELECT x FROM t WHERE id = 0")] == [str(whole)]
         return
     (error,) = reported

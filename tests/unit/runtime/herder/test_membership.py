@@ -123,4 +123,4 @@ def test_what_nobody_foresaw_in_an_attempt_to_join_is_logged_and_tried_again(cap
         member.stop(5)
     assert "Joining the group failed unexpectedly" in caplog.text
     assert "Traceback" in caplog.text
-    assert "joining will be retried: UnicodeError" in caplog.text
+    assert "joining will be retried: Unicode" in caplog.text
