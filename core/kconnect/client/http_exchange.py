@@ -257,12 +257,13 @@ class HttpExchange:
         advice, said = self._terms.advice, Wire(connection.sock, turn.deadline(), self._terms.idle_s, turn.silence)
         try:
             _send(said, parts, proxy, request)
-            answer = HTTPResponse(said, method=request.method)  # type: ignore[arg-type]  # all it asks of a socket
-            answer.begin()
-            if said.has_ended:  # which http.client takes for the end of the headers
-                raise HTTPException("the connection was closed in the midst of the answer's head")
-            taken = into if into is not None and answer.status < 300 else None
-            body, is_whole = _body(answer, self._terms, taken)
+            # Closed here: what the collector closes behind its stream writes an error of flush() to the terminal
+            with contextlib.closing(HTTPResponse(said, method=request.method)) as answer:  # type: ignore[arg-type]  # all it asks of a socket
+                answer.begin()
+                if said.has_ended:  # which http.client takes for the end of the headers
+                    raise HTTPException("the connection was closed in the midst of the answer's head")
+                taken = into if into is not None and answer.status < 300 else None
+                body, is_whole = _body(answer, self._terms, taken)
         except _TooManyBytesError as err:
             raise too_large(turn.where, self._terms.most_bytes, advice) from err
         except _UnsendableError as err:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import select
 import socket
@@ -127,10 +128,10 @@ def tunnel(wire: Wire, parts: SplitResult, proxy: SplitResult) -> None:
     target = f"{f'[{host}]' if ':' in host else host}:{parts.port or PORTS['https']}"
     headers = "".join(f"{name}: {value}\r\n" for name, value in proxy_login(proxy).items())
     wire.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{headers}\r\n".encode())
-    answer = HTTPResponse(wire, method="CONNECT")  # type: ignore[arg-type]  # as above
-    answer.begin()
-    if answer.status != 200:
-        raise HTTPException(f"{proxy.hostname} answers {answer.status} {answer.reason}".rstrip())
+    with contextlib.closing(HTTPResponse(wire, method="CONNECT")) as answer:  # type: ignore[arg-type]  # as above
+        answer.begin()
+        if answer.status != 200:
+            raise HTTPException(f"{proxy.hostname} answers {answer.status} {answer.reason}".rstrip())
 
 
 def proxy_of(parts: SplitResult) -> str | None:

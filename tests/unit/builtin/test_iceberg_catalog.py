@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,11 +38,14 @@ def test_a_catalog_whose_tables_another_task_makes_meanwhile_is_opened(
     catalog.close()
 
 
+@pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")  # pyiceberg's, of the catalog that is none
 def test_any_other_problem_of_the_database_is_raised(settings: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "catalog.db").write_bytes(b"no database at all, " * 100)
     with pytest.raises(Exception, match="file is not a database") as raised:
         open_catalog(settings, 30)
     assert isinstance(raised.value.__cause__, sqlite3.DatabaseError)
+    del raised
+    gc.collect()
 
 
 PROVIDER = "pyiceberg.table.locations.SimpleLocationProvider"
