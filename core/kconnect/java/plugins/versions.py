@@ -20,6 +20,7 @@ from kconnect.files.folders import cache_folder
 from kconnect.java.plugins.host import HostProcess
 from kconnect.java.plugins.index import JavaIndex
 from kconnect.java.plugins.java_error import JavaHostDiedError, JavaTraced
+from kconnect.logs.log_context import log_context
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,8 @@ class PluginVersions:
             return
         other = self._other()
         try:
-            yield other
+            with log_context(None):  # what these classes say is not of the connector for which all are asked
+                yield other
         finally:
             other.stop()
 

@@ -17,6 +17,7 @@ from kconnect.java.kafka_jars import JarSet
 from kconnect.java.plugins import JavaSettings
 from kconnect.java.plugins.folders import JavaFolder
 from kconnect.java.plugins.index import BASES, OF_KAFKA, plugin_classes
+from kconnect.logs.log_context import current_place, log_context
 from kconnect.model import ConnectorType
 from kconnect.runtime.config.variables import Variables
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
@@ -279,6 +280,26 @@ def test_a_class_that_could_not_be_loaded_is_asked_for_again_after_a_restart(
         assert logged.count(f"plugin.path: {problem}") == 1, f"{start} log says why"
     assert listed("-Dfound.good.day=true") == {"found.Found$Stamp", "found.Found$Moody"}, "with what it needs"
     assert "cannot be loaded" not in caplog.text
+
+
+def test_what_all_classes_say_when_they_are_asked_for_their_version_is_of_no_connector(tmp_path: Path) -> None:
+    found_folder(tmp_path / "moods", "1.0.0", only=("Stamp", "Moody"))
+    places: list[tuple[str | None, int | None]] = []
+
+    class Places(logging.Filter):
+        def filter(self, record: logging.LogRecord) -> bool:
+            places.append(current_place())
+            return True
+
+    logger, noted = logging.getLogger("kconnect.java.plugins.versions"), Places()
+    logger.addFilter(noted)
+    try:
+        java = JavaSettings(heap="128m")
+        with closing(PluginRegistry.load(str(tmp_path), java=java)) as registry, log_context("orders"):
+            registry.describe()
+    finally:
+        logger.removeFilter(noted)
+    assert places == [(None, None)], "that of the class that cannot be loaded"
 
 
 def test_a_class_is_of_kinds_that_no_manifest_gives_it(tmp_path: Path) -> None:
