@@ -60,6 +60,17 @@ class AskedWorker:
         """The rows of `connect config history`."""
         return self._asked(lambda client: client.config_versions(name), _BY_NAMES)
 
+    def config_difference(self, name: str, version: int | None, other: int | None) -> dict[str, Any]:
+        """The document of `connect config diff`."""
+        return self._asked(lambda client: client.config_difference(name, version, other), _BY_NAMES)
+
+    def planned_rollback(self, name: str, version: int | None) -> dict[str, Any]:
+        """The same, from the current config to that of a version."""
+        return self._asked(lambda client: client.plan_config_rollback(name, version), _BY_NAMES)
+
+    def roll_back(self, name: str, version: int, tag: str | None) -> None:
+        self._asked(lambda client: client.roll_back_config(name, version, if_match=tag), _BY_NAMES)
+
     def records(self, topic: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         return self._noted(self._asked(lambda client: client.records(topic, query)))
 

@@ -32,14 +32,14 @@ from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, is_coloured, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, Name, ShowSecrets, Yes, session_of
-from kconnect_cli.settings.change_display import change_text, change_to_json, say_changes
+from kconnect_cli.settings.change_display import change_text, say_changes, shown_change_text
 from kconnect_cli.settings.changes import Change, config_change
 from kconnect_cli.settings.spelling import Strict, check_settings
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess
     from kconnect.admin.direct.history.connector_history import ConfigVersion
-    from kconnect.admin.direct.read.secret_masks import SecretMasks
+    from kconnect_cli.admin.asked_worker import AskedWorker
 
 
 app = command_group("Get, set, unset, edit settings of connectors.")
@@ -248,8 +248,7 @@ def history(ctx: typer.Context, name: Name, show_secrets: ShowSecrets = False) -
     from kconnect_cli.admin.asked_worker import AskedWorker, asks_worker
 
     if asks_worker(session):
-        if show_secrets:
-            raise UsageProblem("--show-secrets needs the brokers", hint="A worker shows none: give --worker FILE.")
+        _refuse_secrets(show_secrets)
         with AskedWorker(session) as worker:
             rows = worker.config_versions(name)
     else:
@@ -272,17 +271,22 @@ def diff(
     ] = None,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Show what changed from one version to another, or to the current one; by default since the previous."""
+    """Show what changed from one version to another, or to the current one; by default since the previous.
+
+    The worker compares them, and hides secrets; --worker, or --bootstrap-servers and --config-topic, reads them here.
+    """
     session = session_of(ctx)
-    from kconnect.admin.direct.history.config_rows import masks_of, versions_of
-    from kconnect.admin.direct.history.connector_history import the_previous, the_version
+    from kconnect_cli.admin.asked_worker import AskedWorker, asks_worker
+
+    if asks_worker(session):
+        _refuse_secrets(show_secrets)
+        with AskedWorker(session) as worker:
+            _write_difference(session, worker.config_difference(name, version, other))
+        return
+    from kconnect.admin.direct.history.config_rows import config_difference
 
     access = cluster_of(session).access()
-    versions = versions_of(access, name)
-    old = the_previous(name, versions) if version is None else the_version(name, versions, version)
-    new = versions[-1] if other is None else the_version(name, versions, other)
-    change = Change(name, old.config, new.config)
-    _write_change(session, change, old, new, masks_of(access, name, versions, reveal=show_secrets))
+    _write_difference(session, config_difference(access, name, version, other, reveal=show_secrets))
 
 
 @app.command(cls=takes(DirectOrChecked, ClusterArguments))
@@ -297,10 +301,17 @@ def rollback(
     """Give a connector an earlier config again: that of a version, by default the previous one.
 
     The worker checks it first; the difference is shown, and you are asked. Target state and offsets stay as they are.
-    Refused if somebody changed the connector meanwhile. With --direct it is written to the config topic.
+    Refused if somebody changed the connector meanwhile. A worker of Java's needs --worker FILE. With --direct the
+    config topic is written.
     """
     session = session_of(ctx)
-    from kconnect.admin.direct.history.config_rows import masks_of, versions_of
+    from kconnect_cli.admin.asked_worker import AskedWorker, asks_worker
+
+    if asks_worker(session):
+        with AskedWorker(session) as worker:
+            _by_worker(session, worker, name, version, dry_run=dry_run, yes=yes)
+        return
+    from kconnect.admin.direct.history.config_rows import difference, masks_of, versions_of
     from kconnect.admin.direct.history.connector_history import restorable, the_previous, the_version
 
     access = cluster_of(session).access()
@@ -313,34 +324,56 @@ def rollback(
     config, etag = session.on_connector(name, session.client.tagged_config)
     _check_same_cluster(session, name, config, versions[-1])
     change = Change(name, config, wanted)
-    masks = masks_of(access, name, versions, reveal=False)
-    if change.action == "unchanged":
-        session.say(f"unchanged {name}: version {target.version} has the settings that it has now")
-        return
-    _refuse_invalid(session, name, wanted)
-    check_settings(session, {name: wanted}, strict=False, only=change.keys)
-    if dry_run:
-        _write_change(session, change, versions[-1], target, masks)
-        return
-    session.say(change_text(change, lambda one: masks.settings(name, one), colour=is_coloured(sys.stderr)).rstrip())
-    session.confirm(f"Roll back {name} to version {target.version} {session.place}?", yes=yes)
-    replace_config(session, change, etag)
+    shown = difference(name, versions[-1], target, masks_of(access, name, versions, reveal=False))
+    if change.action != "unchanged":
+        _refuse_invalid(session, name, wanted)
+        check_settings(session, {name: wanted}, strict=False, only=change.keys)
+    if _is_wanted(session, shown, dry_run=dry_run, yes=yes):
+        replace_config(session, change, etag)
 
 
-def _write_change(
-    session: CliSession, change: Change, old: ConfigVersion, new: ConfigVersion, masks: SecretMasks
+def _by_worker(
+    session: CliSession, worker: AskedWorker, name: str, version: int | None, *, dry_run: bool, yes: bool
 ) -> None:
-    def mask(config: Any) -> dict[str, str]:  # a mapping of settings, or an empty one
-        return masks.settings(change.name, config)
+    """A rollback by a worker, which has the secrets of the earlier config."""
+    config, etag = session.on_connector(name, session.client.tagged_config)
+    shown = worker.planned_rollback(name, version)
+    if not _is_wanted(session, shown, dry_run=dry_run, yes=yes):
+        return
+    with cause_of_failed_start(session.client, name), _lost_update(session, Change(name, config, config)):
+        worker.roll_back(name, shown["to"], etag)
+    session.say(f"updated {name}: {', '.join(one['key'] for one in shown['settings'])}")
 
+
+def _is_wanted(session: CliSession, shown: Mapping[str, Any], *, dry_run: bool, yes: bool) -> bool:
+    """Whether a rollback shall be done, once it was shown; not with --dry-run, nor where nothing changes."""
+    name, target = shown["name"], shown["to"]
+    if shown["action"] == "unchanged":
+        session.say(f"unchanged {name}: version {target} has the settings that it has now")
+        return False
+    if dry_run:
+        _write_difference(session, shown)
+        return False
+    session.say(shown_change_text(shown, colour=is_coloured(sys.stderr)).rstrip())
+    session.confirm(f"Roll back {name} to version {target} {session.place}?", yes=yes)
+    return True
+
+
+def _refuse_secrets(show_secrets: bool) -> None:
+    """Errors: UsageProblem."""
+    if show_secrets:
+        raise UsageProblem("--show-secrets needs the brokers", hint="A worker shows none: give --worker FILE.")
+
+
+def _write_difference(session: CliSession, shown: Mapping[str, Any]) -> None:
     if session.output in (Format.JSON, Format.YAML):
-        write_object({**change_to_json(change, mask), "from": old.version, "to": new.version}, session.output)
-    elif change.action == "unchanged":
-        session.say(f"Versions {old.version} and {new.version} of {change.name} have the same settings.")
+        write_object(shown, session.output)
+    elif shown["action"] == "unchanged":
+        session.say(f"Versions {shown['from']} and {shown['to']} of {shown['name']} have the same settings.")
     elif session.output is Format.NAME:
-        write_text("".join(f"{key}\n" for key in change.keys))
+        write_text("".join(f"{setting['key']}\n" for setting in shown["settings"]))
     else:
-        write_text(change_text(change, mask, colour=is_coloured(sys.stdout)))
+        write_text(shown_change_text(shown, colour=is_coloured(sys.stdout)))
 
 
 def _check_same_cluster(session: CliSession, name: str, config: Any, newest: ConfigVersion) -> None:

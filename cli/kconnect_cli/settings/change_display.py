@@ -34,16 +34,21 @@ def say_changes(session: CliSession, changes: Sequence[Change]) -> None:
 
 def change_text(change: Change, mask: Mask, *, colour: bool) -> str:
     """A change for people: a line for what is done, `-` and `+` for each setting."""
-    style = {"create": "green", "update": "yellow", "delete": "red"}.get(change.action)
-    lines = [painted(f"{change.action} {change.name}", style, on=colour and style is not None)]
-    for key, before, after in _settings(change, mask):
-        if before is not None:
-            lines.append(painted(f"  - {key} = {before}", "red", on=colour))
-        if after is not None:
-            lines.append(painted(f"  + {key} = {after}", "green", on=colour))
+    text = shown_change_text(change_to_json(change, mask), colour=colour)
     if change.states is not None:
         before, after = (state.in_statuses for state in change.states)
-        lines.append(f"  is {before}, becomes {after}")
+        text += f"  is {before}, becomes {after}\n"
+    return text
+
+
+def shown_change_text(shown: Mapping[str, Any], *, colour: bool) -> str:
+    """`shown`: name, action and settings, as `change_to_json` has them."""
+    style = {"create": "green", "update": "yellow", "delete": "red"}.get(shown["action"])
+    lines = [painted(f"{shown['action']} {shown['name']}", style, on=colour and style is not None)]
+    for setting in shown["settings"]:
+        for sign, value, paint in (("-", setting["old"], "red"), ("+", setting["new"], "green")):
+            if value is not None:
+                lines.append(painted(f"  {sign} {setting['key']} = {value}", paint, on=colour))
     return "\n".join(lines) + "\n"
 
 
@@ -52,14 +57,10 @@ def change_to_json(change: Change, mask: Mask) -> dict[str, Any]:
 
     Where the state of one that is there changes, `state` has its old and new.
     """
-    settings = [{"key": key, "old": old, "new": new} for key, old, new in _settings(change, mask)]
+    old, new = mask(change.old or {}), mask(change.new or {})
+    settings = [{"key": key, "old": old.get(key), "new": new.get(key)} for key in change.keys]
     shown: dict[str, Any] = {"name": change.name, "action": change.action, "settings": settings}
     if change.states is not None:
-        old, new = change.states
-        shown["state"] = {"old": old.in_statuses, "new": new.in_statuses}
+        before, after = change.states
+        shown["state"] = {"old": before.in_statuses, "new": after.in_statuses}
     return shown
-
-
-def _settings(change: Change, mask: Mask) -> list[tuple[str, str | None, str | None]]:
-    old, new = mask(change.old or {}), mask(change.new or {})
-    return [(key, old.get(key), new.get(key)) for key in change.keys]

@@ -350,6 +350,22 @@ class ConnectClient:
         """
         return self._exchange.read("GET", f"/admin{_path(name, 'config', 'versions')}", as_objects)
 
+    def config_difference(self, name: str, version: int | None, other: int | None) -> dict[str, Any]:
+        """From a version, None for the previous, to another, None for the current. Shape: `config diff -o json`."""
+        given = {key: str(value) for key, value in (("from", version), ("to", other)) if value is not None}
+        path = f"/admin{_path(name, 'config', 'diff')}?{urlencode(given)}"
+        return self._exchange.read("GET", path, having("settings"))
+
+    def plan_config_rollback(self, name: str, version: int | None) -> dict[str, Any]:
+        """What a rollback would change; the worker has checked that config. Shape: that of `config_difference`."""
+        path = f"/admin{_path(name, 'config', 'rollback', 'plan')}"
+        return self._exchange.read("POST", path, having("settings"), {} if version is None else {"version": version})
+
+    def roll_back_config(self, name: str, version: int, *, if_match: str | None = None) -> ConnectorInfo:
+        """Give a connector the config of a version again, with its secrets, which the worker has."""
+        path = f"/admin{_path(name, 'config', 'rollback')}"
+        return self._exchange.read("POST", path, as_info, {"version": version}, if_match)
+
     def changes(self, name: str) -> list[dict[str, Any]] | None:
         """Who changed a connector's config and offsets, the oldest change first; None from a worker that keeps none.
 

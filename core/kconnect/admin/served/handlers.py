@@ -7,10 +7,10 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from kconnect.admin.dead_letters.archive import archived
 from kconnect.admin.dead_letters.selection import selected, summary
@@ -20,7 +20,14 @@ from kconnect.admin.direct.doctor.diagnosis import diagnose, diagnosis_to_json
 from kconnect.admin.direct.doctor.gathering import gather_facts
 from kconnect.admin.direct.edit.change_notes import shared_log
 from kconnect.admin.direct.group.live_group import LiveWorker
-from kconnect.admin.direct.history.config_rows import config_rows
+from kconnect.admin.direct.history.config_rows import (
+    config_difference,
+    config_rows,
+    difference,
+    masks_of,
+    versions_of,
+)
+from kconnect.admin.direct.history.connector_history import ConfigVersion, restorable, the_previous, the_version
 from kconnect.admin.direct.offsets.sink_targets import Chosen, target_of_json
 from kconnect.admin.direct.offsets.source_targets import offsets_at
 from kconnect.admin.direct.read.cluster_state import cluster_state
@@ -34,19 +41,29 @@ from kconnect.admin.served.letters import ConnectorLetters
 from kconnect.admin.served.requests import (
     MOST_BYTES,
     MOST_S,
+    ROLLBACK_FIELDS,
     as_number,
     letter_selection,
     number_of,
     text_of,
 )
 from kconnect.client.answers import as_conditions
-from kconnect.errors import BadRequestError, ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.errors import (
+    BadRequestError,
+    ConnectError,
+    NotFoundError,
+    TimedOutError,
+    UnreachableError,
+    WrongWorkerError,
+)
 from kconnect.logs.wording import pluralize
 from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, TaskCondition, TaskId, offsets_to_json
-from kconnect.runtime.herder.interface import Connectors, Offsets, Work
+from kconnect.runtime.herder.decisions.etags import config_etag
+from kconnect.runtime.herder.interface import ConnectorChanges, Connectors, Offsets, Plugins, Work
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest.access.needs import READS
-from kconnect.runtime.rest.exchange import Answer, Call
+from kconnect.runtime.rest.connectors import consumer_groups
+from kconnect.runtime.rest.exchange import Answer, AskAnotherError, Call
 
 _MOST_RECORDS: Final = 10_000
 
@@ -57,6 +74,10 @@ class _ConnectorOffsets(Connectors, Offsets, Protocol):
 
 class _Watched(Connectors, Work, Protocol):
     """What the doctor asks of this worker itself."""
+
+
+class _Configured(Connectors, ConnectorChanges, Plugins, Protocol):
+    """What giving a connector an earlier config needs."""
 
 
 class _SpentError(Exception):
@@ -114,10 +135,63 @@ class Served:
 
     def config_versions(self, call: Call[Connectors]) -> Answer:
         """Errors: NotFoundError on a standalone worker, which keeps no configs, and for a connector without any."""
+        self._check_keeps_configs()
+        return Answer(config_rows(self.access, call.path["name"]))
+
+    def config_difference(self, call: Call[Connectors]) -> Answer:
+        """Errors: as of `config_versions`."""
+        self._check_keeps_configs()
+        old, new = number_of(call, "from"), number_of(call, "to")
+        return Answer(config_difference(self.access, call.path["name"], old, new))
+
+    def plan_rollback(self, call: Call[_Configured]) -> Answer:
+        """What a rollback would change. Errors: BadRequestError with what is wrong today in the earlier config."""
+        name, versions, target = self._earlier(call)
+        wanted = dict(restorable(name, target))
+        shown = difference(name, versions[-1], target, masks_of(self.access, name, versions, reveal=False))
+        if shown["settings"] and (errors := call.herder.validate_config(wanted).errors):
+            raise BadRequestError(
+                f"The worker does not accept that config of {name} any more: {'; '.join(errors)}",
+                hint=f"Correct it by hand: connect config edit {name}",
+            )
+        return Answer(shown)
+
+    def roll_back(self, call: Call[_Configured]) -> Answer:
+        """Give a connector the config of an earlier version, as a request does that puts it. Errors: as of that."""
+        name, versions, target = self._earlier(call)
+        wanted, now = dict(restorable(name, target)), restorable(name, versions[-1])
+        call.require_config(wanted, name, lambda: consumer_groups(call.herder))
+        expected = call.expected() or (config_etag(now),)
+        try:
+            _, info = call.herder.put_connector(name, wanted, replace=True, expected=expected)
+        except WrongWorkerError as err:
+            put = replace(
+                call,
+                method="PUT",
+                raw_path=f"/connectors/{quote(name, safe='')}/config",
+                query=[("action", "rollback"), *(pair for pair in call.query if pair[0] == "forward")],
+                body=json.dumps(wanted).encode(),
+                headers={**call.headers, "if-match": ", ".join(expected)},
+            )
+            raise AskAnotherError(err, put) from err
+        return Answer(info.to_json(), headers={"etag": config_etag(info.config)})
+
+    def _earlier(self, call: Call[Connectors]) -> tuple[str, list[ConfigVersion], ConfigVersion]:
+        """The connector, its versions, and the one that the body names, by default the previous one."""
+        self._check_keeps_configs()
+        body = call.json_object('a JSON object such as {"version": 17}', known=tuple(ROLLBACK_FIELDS))
+        version = body.get("version")
+        if version is not None and type(version) is not int:
+            raise BadRequestError('"version" must be a whole number')
+        name = call.herder.connector_info(call.path["name"]).name  # one that is deleted has a history, too
+        versions = versions_of(self.access, name)
+        return name, versions, the_previous(name, versions) if version is None else the_version(name, versions, version)
+
+    def _check_keeps_configs(self) -> None:
+        """Errors: NotFoundError on a standalone worker; UnreachableError."""
         if not self.access.has_group:
             raise NotFoundError("This worker is standalone: it takes configs from files, and keeps none of before")
         self.access.raise_if_refused()
-        return Answer(config_rows(self.access, call.path["name"]))
 
     def records(self, call: Call[Connectors]) -> Answer:
         """Records of a topic, decoded, with what was not shown, and from where to go on."""

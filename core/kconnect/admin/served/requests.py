@@ -37,6 +37,7 @@ REPLAY_FIELDS: Final[Mapping[str, Schema]] = {
     "ends": {"type": "object", "additionalProperties": integer},
     "show": boolean,
 }
+ROLLBACK_FIELDS: Final[Mapping[str, Schema]] = {"version": integer}
 
 
 def letter_selection(call: Call[Any], connector: str, *, takes_unknown: bool) -> Selection:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from kconnect.admin.direct.access import ClusterAccess
-from kconnect.admin.served.requests import LETTER_QUERY, REPLAY_FIELDS
+from kconnect.admin.served.requests import LETTER_QUERY, REPLAY_FIELDS, ROLLBACK_FIELDS
 from kconnect.errors import UnreachableError
 from kconnect.runtime.herder.interface import Herder
 from kconnect.runtime.plugins import PluginRegistry
@@ -38,6 +38,15 @@ if TYPE_CHECKING:
     from kconnect.admin.served.replay import ServedReplay
 
 _OBJECT: Final[Schema] = {"type": "object"}
+_DIFFERENCE: Final = object_of(
+    {
+        "name": text,
+        "action": {"enum": ["create", "update", "delete", "unchanged"]},
+        "settings": array_of(_OBJECT),
+        "from": integer,
+        "to": integer,
+    }
+)
 _READS_TOPICS: Final = Needs(Role.READER, Of.ANY)
 """A reader of any connector; the handler asks for the topic."""
 
@@ -82,7 +91,7 @@ def served_endpoints(worker: Mapping[str, str], plugins: Callable[[], PluginRegi
 
     return tuple(
         replace(route, handlers={method: _while_kafka_answers(handler) for method, handler in route.handlers.items()})
-        for route in (*_replay_endpoints(replay), *_endpoints(served))
+        for route in (*_replay_endpoints(replay), *_rollback_endpoints(served), *_endpoints(served))
     )
 
 
@@ -142,6 +151,21 @@ def _endpoints(served: Callable[[], Served]) -> tuple[Endpoint, ...]:
             },
         ),
         Endpoint(
+            "/admin/connectors/{name}/config/diff",
+            {
+                "GET": Operation(
+                    lambda call: served().config_difference(call),
+                    "What changed from one version of a connector's config to another",
+                    {200: _DIFFERENCE},
+                    query=(
+                        Query("from", "A version; by default the previous one", integer),
+                        Query("to", "A version; by default the current one", integer),
+                    ),
+                    needs=READS,
+                )
+            },
+        ),
+        Endpoint(
             "/admin/topics/{topic}/records",
             {
                 "GET": Operation(
@@ -175,6 +199,38 @@ def _endpoints(served: Callable[[], Served]) -> tuple[Endpoint, ...]:
                     body=_OBJECT,
                     needs=READS,
                     changes=False,
+                )
+            },
+        ),
+    )
+
+
+def _rollback_endpoints(served: Callable[[], Served]) -> tuple[Endpoint, ...]:
+    """A config of before, with its secrets, which no answer of the history has."""
+    body = object_of(ROLLBACK_FIELDS, closed=True)
+    return (
+        Endpoint(
+            "/admin/connectors/{name}/config/rollback/plan",
+            {
+                "POST": Operation(
+                    lambda call: served().plan_rollback(call),
+                    "What giving a connector the config of an earlier version would change; by default the previous",
+                    {200: _DIFFERENCE},
+                    body=body,
+                    needs=EDITS,
+                    changes=False,
+                )
+            },
+        ),
+        Endpoint(
+            "/admin/connectors/{name}/config/rollback",
+            {
+                "POST": Operation(
+                    lambda call: served().roll_back(call),
+                    "Give a connector the config of an earlier version again",
+                    {200: ref("Connector")},
+                    body=body,
+                    needs=EDITS,
                 )
             },
         ),

@@ -95,7 +95,7 @@ def create_connector(call: Call[_Changed]) -> Answer:
     name = java_trim(name or "")
     config = _named(without_nulls(as_texts(body["config"])), name)
     call.require(CREATES, config["name"])
-    call.require_config(config, config["name"], lambda: _groups(call.herder))
+    call.require_config(config, config["name"], lambda: consumer_groups(call.herder))
     state, offsets = _initial_state(body.get("initial_state")), _first_offsets(call, body)
     if offsets is None:
         _, info = call.herder.put_connector(name, config, initial_state=state, replace=False)
@@ -104,7 +104,7 @@ def create_connector(call: Call[_Changed]) -> Answer:
     return Answer({**info.to_json(), "offsets_status": status}, 201, {"location": call.location(info.name)})
 
 
-def _groups(herder: Connectors) -> dict[str, str]:
+def consumer_groups(herder: Connectors) -> dict[str, str]:
     """The consumer groups of connectors, were all of them sinks."""
     found = {}
     for name in herder.connectors():
@@ -116,7 +116,7 @@ def _groups(herder: Connectors) -> dict[str, str]:
 def put_config(call: Call[_Changed]) -> Answer:
     name = call.path["name"]
     config = _named(without_nulls(as_texts(call.json_object(CONFIG, texts=True))), name)
-    call.require_config(config, name, lambda: _groups(call.herder))
+    call.require_config(config, name, lambda: consumer_groups(call.herder))
     created, info = call.herder.put_connector(name, config, replace=True, expected=call.expected())
     if created:
         return Answer(info.to_json(), 201, {"location": call.location(info.name), **_tag(info)})
@@ -130,7 +130,7 @@ def patch_config(call: Call[_Changed]) -> Answer:
     if call.access.is_guarded:  # the whole config must be within the limits, and be the one that is changed
         config = call.herder.connector_config(name)
         merged = {key: value for key, value in {**config, **changes}.items() if value is not None}
-        call.require_config(merged, name, lambda: _groups(call.herder))
+        call.require_config(merged, name, lambda: consumer_groups(call.herder))
         expected = (config_etag(config),) if expected is None else expected
     info = call.herder.patch_connector(name, changes, expected=expected)
     return Answer(info.to_json(), headers=_tag(info))

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import orjson
 
-from kconnect.errors import BadRequestError, NotFoundError
+from kconnect.errors import BadRequestError, NotFoundError, WrongWorkerError
 from kconnect.model import TaskCondition, TaskId
 from kconnect.runtime.herder.interface import Herder
 from kconnect.runtime.metrics import Reading
@@ -207,6 +207,14 @@ def json_bytes(body: Any) -> bytes:
         return orjson.dumps(body)
     except orjson.JSONEncodeError:
         return json.dumps(body, separators=(",", ":")).encode()
+
+
+class AskAnotherError(WrongWorkerError):
+    """Another worker must do it, by another request: one that Java's workers know. `call` is that request."""
+
+    def __init__(self, error: WrongWorkerError, call: Call[object]) -> None:
+        super().__init__(str(error), error.url, hint=error.hint)
+        self.call = call
 
 
 Handler: TypeAlias = Callable[[Call[Herder]], Answer]

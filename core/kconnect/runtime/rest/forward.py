@@ -25,7 +25,7 @@ from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
 from kconnect.logs.redaction import redact
 from kconnect.runtime.herder.decisions.request_signatures import ALGORITHM_HEADER, SIGNATURE_HEADER
-from kconnect.runtime.rest.exchange import Answer, Call
+from kconnect.runtime.rest.exchange import Answer, AskAnotherError, Call
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +59,7 @@ class Forwarder:
 
     async def forward(self, call: Call[object], error: WrongWorkerError, timeout_s: float) -> Answer:
         """The other worker's answer; a failure to get one is an answer too. Errors: ConflictError after two hops."""
+        call = error.call if isinstance(error, AskAnotherError) else call
         request = forwarded_request(call)
         pool = self._pools["false" if _hop(call) else "true"]
         log.debug("Forwarding %s to %s", request, error.url)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kconnect.client import ConnectClient
+from kconnect.errors import PreconditionFailedError
 from kconnect.runtime.kafka import KafkaAdmin
 from kconnect.testing.thread_launcher import ThreadLauncher
 from kconnect_cli.app import run
@@ -149,6 +150,46 @@ def test_who_changed_a_config_is_shown_and_its_secrets_are_not(connect, world, s
         changes = client.changes(sink)
     assert [one["action"] for one in changes] == ["create", "patch"]
     assert "hunter2" not in json.dumps(changes) + reported.stdout
+
+
+def test_an_earlier_config_comes_back_with_its_secrets_by_whichever_worker_is_asked(connect, world, sink):
+    for pairs in (["db.password=hunter2"], ["db.password=hunter3", "tasks.max=2"]):
+        assert connect("config", "set", sink, *pairs).code == 0
+    found = connect("config", "diff", sink, "-o", "json", at="office", worker=1)
+    by_file = connect("config", "diff", sink, "--worker", str(world.file), "-o", "json")
+    assert (found.code, found.json) == (0, by_file.json), found.stderr
+    assert [one["key"] for one in found.json["settings"]] == ["db.password", "tasks.max"]
+    newest, middle = found.json["to"], found.json["from"]
+    planned = connect("config", "rollback", sink, "--dry-run", "-o", "json", worker=1)
+    assert (planned.code, planned.json["from"], planned.json["to"]) == (0, newest, middle), planned.stderr
+    missing = connect("config", "rollback", sink, "99999", "--yes")
+    assert (missing.code, "has no version 99999" in missing.stderr) == (3, True), missing.stderr
+    for worker, version, password in ((0, middle, "hunter2"), (1, newest, "hunter3")):  # one of them is no leader
+        done = connect("config", "rollback", sink, str(version), "--yes", worker=worker)
+        assert (done.code, "updated" in done.stderr) == (0, True), done.stderr
+        assert "hunter" not in done.stderr + done.stdout
+        with ConnectClient(world.urls[worker]) as client:
+            assert client.connector_config(sink)["db.password"] == password
+    same = connect("config", "rollback", sink, str(newest), "--yes")
+    assert (same.code, "unchanged" in same.stderr) == (0, True), same.stderr
+
+    def are_kept() -> bool:
+        with ConnectClient(world.urls[0]) as client:
+            return [one["action"] for one in client.changes(sink) or ()][-2:] == ["rollback", "rollback"]
+
+    eventually(are_kept, 10, "the history has both")
+
+
+def test_a_rollback_is_refused_once_somebody_changed_the_connector_since(world, sink):
+    with ConnectClient(world.urls[0]) as one, ConnectClient(world.urls[1]) as other:
+        one.patch_config(sink, {"tasks.max": "2"})
+        _, tag = one.tagged_config(sink)
+        target = one.plan_config_rollback(sink, None)["to"]
+        other.patch_config(sink, {"tasks.max": "3"})
+        for client in (one, other):
+            with pytest.raises(PreconditionFailedError):
+                client.roll_back_config(sink, target, if_match=tag)
+        assert one.connector_config(sink)["tasks.max"] == "3"
 
 
 def test_the_topic_is_compacted_and_as_safe_as_the_config_topic(world, broker, sink):

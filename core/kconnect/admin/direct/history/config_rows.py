@@ -12,6 +12,8 @@ from kconnect.admin.direct.history.connector_history import (
     config_history,
     config_versions,
     setting_changes,
+    the_previous,
+    the_version,
 )
 from kconnect.admin.direct.read.installed_plugins import secret_masks
 from kconnect.admin.direct.read.reader import ClusterReader
@@ -61,6 +63,39 @@ def config_rows(access: ClusterAccess, name: str, *, reveal: bool = False) -> li
     ]
     first_ms = versions[0].timestamp_ms or 0
     return [*rows, *(_gone(change) for change in reversed(changes) if change["time_ms"] < first_ms)]
+
+
+def config_difference(
+    access: ClusterAccess, name: str, version: int | None = None, other: int | None = None, *, reveal: bool = False
+) -> dict[str, Any]:
+    """From a version, by default the previous one, to another, by default the current one; as of `difference`.
+
+    Errors: NotFoundError for a connector without any version, or without these.
+    """
+    versions = versions_of(access, name)
+    old = the_previous(name, versions) if version is None else the_version(name, versions, version)
+    new = versions[-1] if other is None else the_version(name, versions, other)
+    return difference(name, old, new, masks_of(access, name, versions, reveal=reveal))
+
+
+def difference(name: str, old: ConfigVersion, new: ConfigVersion, masks: SecretMasks) -> dict[str, Any]:
+    """Shape: name, action (create, update, delete, unchanged), settings: [{key, old, new}], from, to.
+
+    A secret that changed is among the settings, hidden before and after.
+    """
+    shown_old, shown_new = (masks.settings(name, version.config or {}) for version in (old, new))
+    settings = [
+        {"key": key, "old": shown_old.get(key), "new": shown_new.get(key)}
+        for key, _, _ in setting_changes(old.config, new.config)
+    ]
+    action = "create" if old.config is None else "delete" if new.config is None else "update"
+    return {
+        "name": name,
+        "action": action if settings else "unchanged",
+        "settings": settings,
+        "from": old.version,
+        "to": new.version,
+    }
 
 
 def config_changes(access: ClusterAccess, name: str) -> list[Mapping[str, Any]]:

@@ -23,6 +23,7 @@ KEPT: Final[Mapping[tuple[str, str], tuple[str, str]]] = {
     ("POST", "/connectors"): (CONFIG, "create"),
     ("PUT", "/connectors/{name}/config"): (CONFIG, "put"),
     ("PATCH", "/connectors/{name}/config"): (CONFIG, "patch"),
+    ("POST", "/admin/connectors/{name}/config/rollback"): (CONFIG, "rollback"),
     ("DELETE", "/connectors/{name}"): (CONFIG, "delete"),
     ("PATCH", "/connectors/{name}/offsets"): (OFFSETS, "alter"),
     ("DELETE", "/connectors/{name}/offsets"): (OFFSETS, "reset"),

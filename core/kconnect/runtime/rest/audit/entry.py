@@ -274,6 +274,7 @@ VIEWS: Final[Mapping[tuple[str, str], View]] = {
     ("POST", "/connectors"): View(_nothing, _config_after),
     ("PUT", "/connectors/{name}/config"): View(_config_before, _config_after),
     ("PATCH", "/connectors/{name}/config"): View(_config_before, _config_after),
+    ("POST", "/admin/connectors/{name}/config/rollback"): View(_config_before, _config_after),
     ("DELETE", "/connectors/{name}"): View(_config_before, _nothing),
     ("PUT", "/connectors/{name}/pause"): _becomes("PAUSED"),
     ("PUT", "/connectors/{name}/resume"): _becomes("RUNNING"),
