@@ -46,7 +46,7 @@ def read_table(settings: dict[str, str]) -> pa.Table:
             return pa.table({})
     from pyiceberg.exceptions import NoSuchTableError
 
-    from kconnect.builtin.connectors.tables.iceberg_table import open_catalog
+    from kconnect.builtin.types.iceberg_catalog import open_catalog
 
     prefix = "table.catalog."
     own = {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}

@@ -11,10 +11,10 @@ import pytest
 from pyiceberg.io.pyarrow import ArrowScan
 
 from kconnect.api import RetriableError, TopicPartition
-from kconnect.builtin.connectors.tables.iceberg_table import open_catalog
 from kconnect.builtin.connectors.tables.open_table import open_table
 from kconnect.builtin.connectors.tables.table_config import TableConfig
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
+from kconnect.builtin.types.iceberg_catalog import open_catalog
 from kit.iceberg_rest import IcebergRestCatalog
 from kit.tables import FORMATS, memory_settings, read_table, table_settings
 

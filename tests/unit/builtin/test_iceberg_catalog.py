@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,9 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from kconnect.builtin.connectors.tables.catalog_limits import LOCATION_CLASS, limit
-from kconnect.builtin.connectors.tables.iceberg_table import open_catalog
+from kconnect.builtin.types.declared import declared_type
+from kconnect.builtin.types.iceberg_catalog import LOCATION_CLASS, limit, open_catalog
+from kconnect.errors import ConfigError
 
 
 @pytest.fixture
@@ -107,3 +109,27 @@ def test_a_table_elsewhere_names_no_class_but_the_configs(elsewhere: SqlCatalog)
     limited.close()
     with pytest.raises(PermissionError, match=f"{LOCATION_CLASS}={PROVIDER}, a class that only"):
         limit(elsewhere, {}).load_table("default.t")
+
+
+def test_columns_like_those_of_a_table_are_read_from_the_catalog_of_that_name(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    """The name was handed on twice: a TypeError."""
+    catalog = SqlCatalog("shop", **settings)
+    catalog.create_namespace("default")
+    catalog.create_table("default.t", ROWS.schema)
+    catalog.close()
+    config = {f"table.catalog.{key}": value for key, value in settings.items()}
+    found = declared_type("like:default.t", {**config, "table.catalog.name": "shop", "table.catalog.timeout.ms": "500"})
+    assert [(column.name, column.type.name) for column in found.columns] == [("a", "bigint")]
+    with pytest.raises(ConfigError, match=r"The columns of default\.t cannot be read: NoSuchTableError"):
+        declared_type("like:default.t", config)
+
+
+def test_a_catalog_that_does_not_answer_is_an_error_in_time_also_where_columns_are_read() -> None:
+    """pyiceberg waits for it endlessly, and whoever validates a connector waited too."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        settings = {"table.catalog.uri": uri, "table.catalog.timeout.ms": "300"}
+        with pytest.raises(ConfigError, match=r"did not answer within 0\.3 s, .* table\.catalog\.timeout\.ms sets"):
+            declared_type("like:default.t", settings)

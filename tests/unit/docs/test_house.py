@@ -121,5 +121,5 @@ def test_http_is_spoken_in_one_place() -> None:
         "kconnect/client/http_exchange.py",
         "kconnect/client/http_failures.py",
         "kconnect/client/http_wire.py",
-        "kconnect/builtin/connectors/tables/iceberg_table.py",  # puts a deadline into pyiceberg's own session
+        "kconnect/builtin/types/iceberg_catalog.py",  # puts a deadline into pyiceberg's own session
     }

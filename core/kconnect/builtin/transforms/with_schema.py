@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from kconnect.api import ConfigDef, ConfigError, ConnectRecord, RecordBatch, Transformation
-from kconnect.builtin.types.declared import CATALOG_PREFIX, Declared, declared_type
+from kconnect.builtin.types.declarations import CATALOG_PREFIX
+from kconnect.builtin.types.declared import Declared, declared_type
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)

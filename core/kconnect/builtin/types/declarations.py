@@ -16,6 +16,10 @@ OF_TOPIC: Final = "value.schema."
 """Followed by a topic: the schema of that topic's values."""
 FORMER_NAMES: Final = ("spark.schema", "table.schema")
 """Had the same meaning in sinks."""
+CATALOG_PREFIX: Final = "table.catalog."
+"""Where names of Iceberg's tables are."""
+CATALOG_TIMEOUT: Final = "table.catalog.timeout.ms"
+CATALOG_TIMEOUT_MS: Final = 30_000
 _DOC: Final = (
     "What values are, in Spark's DDL: `id bigint, price decimal(12,2), at timestamp, tags array<string>`. Or a file: "
     "orders.avsc, a JSON Schema in orders.json, DDL in orders.sql; or like:PATH, the columns of a table that is there. "
@@ -34,6 +38,15 @@ def declarations(settings: Mapping[str, Any], *, is_sink: bool) -> dict[str, str
     """The settings of a connector that declare a schema, with what they say. Empty ones declare nothing."""
     names = [name for name in settings if _declares(name, is_sink=is_sink)]
     return {name: text for name in names if (text := str(settings[name] or "").strip())}
+
+
+def catalog_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """What pyiceberg is given of a connector's settings."""
+    return {
+        key.removeprefix(CATALOG_PREFIX): value
+        for key, value in settings.items()
+        if key.startswith(CATALOG_PREFIX) and key != CATALOG_TIMEOUT
+    }
 
 
 def without_taken(settings: Mapping[str, T], table: ConfigDef) -> dict[str, T]:

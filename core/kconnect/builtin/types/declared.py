@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from kconnect.api import ConfigError, DataError, Schema, Type
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.types.column_type import Column, ColumnType, parse_ddl, schema_of
-from kconnect.builtin.types.declarations import OF_TOPIC, declarations
+from kconnect.builtin.types.declarations import (
+    CATALOG_TIMEOUT,
+    CATALOG_TIMEOUT_MS,
+    OF_TOPIC,
+    catalog_settings,
+    declarations,
+)
 from kconnect.builtin.types.fitting import NotFittingError, data_error
 from kconnect.builtin.types.foreign_schemas import of_arrow, parse_json
 from kconnect.builtin.types.leaf_columns import is_bytes, is_text, leaf
@@ -281,10 +287,7 @@ _ARROWS_ISO: Final = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]
 _NAMED_UNITS: Final = frozenset(
     f"io.debezium.time.{name}" for name in ("MicroTimestamp", "NanoTimestamp", "MicroTime", "NanoTime")
 )
-__all__ = ["CATALOG_PREFIX", "Column", "ColumnType", "Declared", "declared_type", "problems"]
-
-
-CATALOG_PREFIX: Final = "table.catalog."
+__all__ = ["Column", "ColumnType", "Declared", "declared_type", "problems"]
 
 
 def type_like(where: str, settings: Mapping[str, str]) -> ColumnType:
@@ -303,9 +306,8 @@ def type_like(where: str, settings: Mapping[str, str]) -> ColumnType:
 
 
 def _columns(where: str, settings: Mapping[str, str]) -> pa.Schema:
-    catalog = {key.removeprefix(CATALOG_PREFIX): value for key, value in settings.items() if _is_catalog(key)}
-    if catalog and "/" not in where and not where.endswith(".parquet"):
-        return _iceberg(where, catalog)
+    if catalog_settings(settings) and "/" not in where and not where.endswith(".parquet"):
+        return _iceberg(where, settings)
     if "://" in where:
         return _stored(where)
     folder = Path(where)
@@ -322,10 +324,6 @@ def _columns(where: str, settings: Mapping[str, str]) -> pa.Schema:
     if not files:
         raise ConfigError(f"{where} has no Parquet file")
     return pq.read_schema(files[-1])  # the newest by name, which has columns that came later
-
-
-def _is_catalog(key: str) -> bool:
-    return key.startswith(CATALOG_PREFIX)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -379,12 +377,21 @@ def _of_delta(kind: Any) -> pa.DataType:
     }[kind]
 
 
-def _iceberg(name: str, catalog: Mapping[str, str]) -> pa.Schema:
-    from pyiceberg.catalog import load_catalog
+def _iceberg(name: str, settings: Mapping[str, str]) -> pa.Schema:
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
-    settings: dict[str, Any] = dict(catalog)
-    return schema_to_pyarrow(load_catalog("default", **settings).load_table(name).schema())
+    from kconnect.builtin.types.iceberg_catalog import catalog_problem, close_catalog, open_catalog
+
+    properties = catalog_settings(settings)
+    timeout_s = int(settings.get(CATALOG_TIMEOUT) or CATALOG_TIMEOUT_MS) / 1000
+    try:
+        catalog = open_catalog(properties, timeout_s)
+        try:
+            return schema_to_pyarrow(catalog.load_table(name).schema())
+        finally:
+            close_catalog(catalog)
+    except Exception as error:  # pyiceberg's, of many kinds
+        raise catalog_problem(error, properties, timeout_s) from error
 
 
 def _iceberg_folder(folder: Path) -> pa.Schema:

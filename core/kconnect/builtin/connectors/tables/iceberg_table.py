@@ -1,32 +1,22 @@
-"""IcebergTable: an Iceberg table by the package pyiceberg; each snapshot says how far it has each partition.
-
-pyiceberg's REST client of catalogs waits endlessly: here each of its requests has a deadline.
-"""
+"""IcebergTable: an Iceberg table by the package pyiceberg; each snapshot says how far it has each partition."""
 
 from __future__ import annotations
 
 import base64
-import errno
 import json
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlsplit
-
-import requests
-from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import ServerError, ServiceUnavailableError, TooManyRequestsError
+from urllib.parse import quote
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.api.wording import pluralize
-from kconnect.builtin.connectors.tables.catalog_limits import LOCATION_CLASS, limit
 from kconnect.builtin.connectors.tables.partition_columns import Places, is_local_path
 from kconnect.builtin.connectors.tables.table_format import TableWrite, full_names, stale_offsets
 from kconnect.builtin.stores.store_errors import store_error
 from kconnect.builtin.types.evolution import plain_schema
+from kconnect.builtin.types.iceberg_catalog import LOCATION_CLASS, catalog_problem, close_catalog, open_catalog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -200,8 +190,8 @@ class IcebergTable:
 
     def close(self) -> None:
         self._table = None
-        if self._catalog is not None and hasattr(self._catalog, "close"):
-            self._catalog.close()
+        if self._catalog is not None:
+            close_catalog(self._catalog)
         self._catalog = None
 
     # --- the table ---
@@ -376,9 +366,6 @@ def expire_snapshots(table: Table) -> None:
         table.maintenance.expire_snapshots().older_than(oldest.replace(tzinfo=None)).commit()
 
 
-_TIMEOUT_S = "kconnect.timeout.s"
-
-
 def keep_null_lists() -> None:
     """Have pyiceberg write and read null lists and maps of structs as null, where it makes empty ones of them.
 
@@ -407,50 +394,3 @@ def _with_nulls(method: Callable[..., Any]) -> Callable[..., Any]:
         return type(made).from_arrays(offsets, *inner, type=made.type, mask=given.is_null())
 
     return with_nulls
-
-
-class RestCatalogWithDeadline(RestCatalog):
-    """pyiceberg's own, but a server that takes a connection and does not answer is an error in time."""
-
-    def _config_headers(self, session: Any) -> None:
-        """Called for each session before its first request, which may be for a token."""
-        session.request = partial(session.request, timeout=float(self.properties[_TIMEOUT_S]))
-        super()._config_headers(session)
-
-
-def open_catalog(properties: Mapping[str, str], timeout_s: float, location_class: str | None = None) -> Catalog:
-    """The catalog that pyiceberg makes of `table.catalog.*`, without that prefix. Errors: pyiceberg's, of many kinds.
-
-    Units: seconds for each request to a REST catalog; other catalogs have settings of their own. Tasks that begin
-    together each make the tables of a new SQL catalog: who comes second finds those of the first. `location_class`: as
-    of `limit`, within whose bounds its answers are followed.
-    """
-    given = {key: value for key, value in properties.items() if key != "name"}
-    is_rest = given.get("type", "rest" if given.get("uri", "").startswith("http") else "") == "rest"
-    if is_rest and "py-catalog-impl" not in given:
-        given.pop("type", None)
-        given["py-catalog-impl"] = f"{__name__}.{RestCatalogWithDeadline.__name__}"
-        given[_TIMEOUT_S] = str(timeout_s)
-    name = properties.get("name", "default")
-    try:
-        catalog = load_catalog(name, **given)
-    except Exception as err:  # SQLAlchemy's, which need not be there, in the words of the database
-        if "already exists" not in str(err):
-            raise
-        catalog = load_catalog(name, **given)
-    return limit(catalog, properties, location_class)
-
-
-def catalog_problem(error: Exception, properties: Mapping[str, str], timeout_s: float) -> Exception:
-    """An OSError, which is tried again, for what passes by itself of a REST catalog; any other error as it is."""
-    where = f"Its catalog at {urlsplit(properties.get('uri', '')).netloc.rpartition('@')[2]}"
-    if isinstance(error, requests.Timeout):
-        return OSError(
-            errno.ETIMEDOUT,
-            f"{where} did not answer within {timeout_s:g} s, the deadline that table.catalog.timeout.ms sets",
-        )
-    if isinstance(error, requests.ConnectionError):
-        return OSError(errno.ECONNREFUSED, f"{where} cannot be reached, or ended the connection")
-    if isinstance(error, ServerError | ServiceUnavailableError | TooManyRequestsError):
-        return OSError(errno.EAGAIN, f"{where} answers {type(error).__name__}: {error}")
-    return error

@@ -13,14 +13,19 @@ from kconnect.api import ConfigDef, ConfigError, DataError
 from kconnect.builtin.connectors.tables.partition_columns import PartitionColumn, partition_columns
 from kconnect.builtin.stores.flush_plan import FlushLimits
 from kconnect.builtin.types.contracts import INFER, Contracts, contract_problems, with_contract
-from kconnect.builtin.types.declarations import declarations, with_value_schema
+from kconnect.builtin.types.declarations import (
+    CATALOG_PREFIX,
+    CATALOG_TIMEOUT,
+    CATALOG_TIMEOUT_MS,
+    catalog_settings,
+    declarations,
+    with_value_schema,
+)
 from kconnect.builtin.types.evolution import Evolution
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
 TOPIC = "${topic}"
-CATALOG_PREFIX = "table.catalog."
-CATALOG_TIMEOUT = "table.catalog.timeout.ms"
 STORAGE_PREFIX = "table.storage."
 PROPERTY_PREFIX = "table.properties."
 # Format: the package it needs, and the extra that has it
@@ -87,7 +92,7 @@ CONFIG = (
     .define(
         CATALOG_TIMEOUT,
         _T.LONG,
-        30_000,
+        CATALOG_TIMEOUT_MS,
         ConfigDef.Range.at_least(1),
         _I.LOW,
         "Deadline of each request to a REST catalog of Iceberg.",
@@ -236,7 +241,7 @@ class TableConfig:
             compact_every_s=found["compact.interval.ms"] / 1000,
             compact_bytes=found["compact.file.bytes"],
             catalog_timeout_s=found[CATALOG_TIMEOUT] / 1000,
-            catalog=_catalog(props),
+            catalog=catalog_settings(props),
             storage=_below(STORAGE_PREFIX, props),
             properties=_below(PROPERTY_PREFIX, props),
         )
@@ -262,11 +267,6 @@ def declared_problems(kind: str, props: Mapping[str, str]) -> Iterable[tuple[str
         from kconnect.builtin.types.table import refusals  # here: few declare any
 
         yield from refusals(kind, props)
-
-
-def _catalog(props: Mapping[str, str]) -> dict[str, str]:
-    """What pyiceberg is given."""
-    return _below(CATALOG_PREFIX, {key: value for key, value in props.items() if key != CATALOG_TIMEOUT})
 
 
 def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -305,7 +305,7 @@ def _place_problems(kind: str, config: Mapping[str, Any], props: Mapping[str, st
     if kind == "iceberg":
         if path:
             yield "table.path", "table.path is for parquet and delta; an Iceberg table has a catalog: table.catalog.uri"
-        if not _catalog(props):
+        if not catalog_settings(props):
             yield (
                 "table.name",
                 "table.format=iceberg needs a catalog, such as table.catalog.type=sql, "

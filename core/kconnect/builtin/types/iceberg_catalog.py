@@ -1,7 +1,8 @@
-"""What an Iceberg catalog may have this machine do: its answers name no class and no folder that the config does not.
+"""Catalogs of Iceberg, as `table.catalog.*` name them: opened, each request with a deadline, and held to the config.
 
-Who runs a catalog need not have rights on the worker: the limits of roles are held against the connector's config, and
-the catalog's answers come later.
+pyiceberg's REST client waits endlessly, and follows whatever a catalog answers. Here its answers name no class and no
+folder that the config does not: who runs a catalog need not have rights on the worker, the limits of roles are held
+against the connector's config, and the catalog's answers come later.
 """
 
 from __future__ import annotations
@@ -9,15 +10,73 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from pyiceberg.catalog import Catalog
+import requests
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import ServerError, ServiceUnavailableError, TooManyRequestsError
 from pyiceberg.io import PY_IO_IMPL, load_file_io
 from pyiceberg.table import TableProperties
 
 LOCATION_CLASS = TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL
+_TIMEOUT_S: Final = "kconnect.timeout.s"
+
+
+class RestCatalogWithDeadline(RestCatalog):
+    """pyiceberg's own, but a server that takes a connection and does not answer is an error in time."""
+
+    def _config_headers(self, session: Any) -> None:
+        """Called for each session before its first request, which may be for a token."""
+        session.request = partial(session.request, timeout=float(self.properties[_TIMEOUT_S]))
+        super()._config_headers(session)
+
+
+def open_catalog(properties: Mapping[str, str], timeout_s: float, location_class: str | None = None) -> Catalog:
+    """The catalog that pyiceberg makes of `table.catalog.*`, without that prefix. Errors: pyiceberg's, of many kinds.
+
+    Units: seconds for each request to a REST catalog; other catalogs have settings of their own. Tasks that begin
+    together each make the tables of a new SQL catalog: who comes second finds those of the first. `location_class`: as
+    of `limit`, within whose bounds its answers are followed.
+    """
+    given = {key: value for key, value in properties.items() if key != "name"}
+    is_rest = given.get("type", "rest" if given.get("uri", "").startswith("http") else "") == "rest"
+    if is_rest and "py-catalog-impl" not in given:
+        given.pop("type", None)
+        given["py-catalog-impl"] = f"{__name__}.{RestCatalogWithDeadline.__name__}"
+        given[_TIMEOUT_S] = str(timeout_s)
+    name = properties.get("name", "default")
+    try:
+        catalog = load_catalog(name, **given)
+    except Exception as err:  # SQLAlchemy's, which need not be there, in the words of the database
+        if "already exists" not in str(err):
+            raise
+        catalog = load_catalog(name, **given)
+    return limit(catalog, properties, location_class)
+
+
+def close_catalog(catalog: Catalog) -> None:
+    """End its connections; a class of somebody else's may have no such method."""
+    if hasattr(catalog, "close"):
+        catalog.close()
+
+
+def catalog_problem(error: Exception, properties: Mapping[str, str], timeout_s: float) -> Exception:
+    """An OSError, which is tried again, for what passes by itself of a REST catalog; any other error as it is."""
+    where = f"Its catalog at {urlsplit(properties.get('uri', '')).netloc.rpartition('@')[2]}"
+    if isinstance(error, requests.Timeout):
+        return OSError(
+            errno.ETIMEDOUT,
+            f"{where} did not answer within {timeout_s:g} s, the deadline that table.catalog.timeout.ms sets",
+        )
+    if isinstance(error, requests.ConnectionError):
+        return OSError(errno.ECONNREFUSED, f"{where} cannot be reached, or ended the connection")
+    if isinstance(error, ServerError | ServiceUnavailableError | TooManyRequestsError):
+        return OSError(errno.EAGAIN, f"{where} answers {type(error).__name__}: {error}")
+    return error
 
 
 def limit(catalog: Catalog, own: Mapping[str, str], location_class: str | None = None) -> Catalog:
