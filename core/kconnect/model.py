@@ -125,12 +125,14 @@ class RunState(StrEnum):
 
 
 class Condition(StrEnum):
-    """The health of a running task, worst first: whether it does what its state says it should."""
+    """The health of what is RUNNING, worst first: whether it does what its state says it should."""
 
     STUCK = "stuck"
     """A call to its plugin has not returned for kconnect.task.stuck.after.ms."""
     KEEPS_FAILING = "keeps failing"
     """It has failed again after an automatic restart, and has run for less than errors.restart.backoff.max.ms since."""
+    NO_TASK_CONFIGS = "no task configs"
+    """A connector's task_configs raised or gave none and is called again: it has no tasks, or those of before."""
     RETRYING = "retrying"
     """A call failed with a retriable error and is retried after a pause."""
     NOT_COMMITTING = "not committing"
@@ -142,14 +144,17 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskCondition:
-    """The condition of one task. Differs: Java has only states, and a task that makes no progress is RUNNING."""
+    """The condition of one task, or of a connector that gives no task configs.
+
+    Differs: Java has only states, and what makes no progress is RUNNING.
+    """
 
     condition: Condition
     since_ms: int
     """Since when, in ms since 1970."""
     count: int = 0
-    """retrying: attempts that failed; not committing: commits that failed; lagging: records it is behind; keeps
-    failing: restarts; else 0."""
+    """retrying, no task configs: attempts that failed; not committing: commits that failed; lagging: records it is
+    behind; keeps failing: restarts; else 0."""
     cause: str | None = None
     """A sentence with the root cause; None when healthy."""
     stack: str | None = None
@@ -231,6 +236,8 @@ class ConnectorState:
     version: str | None = None
     restarts: Restarts | None = None
     """It is None if not requested, or if there were none."""
+    condition: TaskCondition | None = None
+    """It is None if not requested, or if it gives task configs."""
 
     def to_json(self) -> dict[str, Any]:
         return _state_json(self)
@@ -251,8 +258,7 @@ class TaskState:
     """Holds the same as that of a connector."""
 
     def to_json(self) -> dict[str, Any]:
-        body = {"id": self.id, **_state_json(self)}
-        return body if self.condition is None else {**body, "condition": self.condition.to_json()}
+        return {"id": self.id, **_state_json(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,6 +490,8 @@ def _state_json(status: ConnectorState | TaskState) -> dict[str, Any]:
         body["trace"] = status.trace
     if status.restarts is not None:
         body["restarts"] = status.restarts.to_json()
+    if status.condition is not None:
+        body["condition"] = status.condition.to_json()
     return body
 
 

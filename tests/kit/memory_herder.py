@@ -83,6 +83,7 @@ class MemoryHerder:
         """While it is not set, every call of a method named in `held` waits."""
         self.held = set()
         self.conditions = {}
+        self.own_conditions = {}
         self.hour = History()
         self.lags = {}
         """Connector -> how far it is behind."""
@@ -145,6 +146,10 @@ class MemoryHerder:
     def task_conditions(self):
         self._called("task_conditions")
         return dict(self.conditions)
+
+    def connector_conditions(self):
+        self._called("connector_conditions")
+        return dict(self.own_conditions)
 
     def with_restarts(self, status):
         return status

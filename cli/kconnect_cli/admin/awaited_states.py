@@ -36,11 +36,10 @@ def raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
 
 
 def state_text(name: str, found: ConnectorStatus | None) -> str:
-    """The states of a connector and its tasks, with why the first that FAILED did."""
+    """The states of a connector and its tasks, with what is wrong with the worst."""
     if found is None:
         return f"{name} does not exist"
     tasks = ", ".join(f"task {task.id} {task.state}" for task in found.tasks) or "no tasks"
-    cause = next(
-        (part.why(now_ms()) for part in connector_view(found).parts if part.health is ConnectorHealth.FAILED), ""
-    )
+    view = connector_view(found)
+    cause = view.worst.why(now_ms()) if view.health in (ConnectorHealth.FAILED, ConnectorHealth.DEGRADED) else ""
     return f"{name} is {found.connector.state}, {tasks}{f' ({cause})' if cause else ''}"

@@ -100,6 +100,7 @@ def _with_reason(
 
 # What moves records and cannot commit them makes progress, which a restart would repeat
 _LATE: Final = (
+    ("without task configs", (Condition.NO_TASK_CONFIGS,)),
     ("without progress", (Condition.STUCK, Condition.RETRYING)),
     ("and not committing", (Condition.NOT_COMMITTING,)),
 )
@@ -123,7 +124,7 @@ def _problems(document: Mapping[str, Any], starting: str, unhealthy: str | None)
     # A backlog that grows is shown, and no fault of the cluster: as in the doctor's findings
     for word, conditions in _LATE:
         if late := [row for row in document["late"] if row["condition"] in conditions]:
-            found.append(f"{pluralize(len(late), 'task')} RUNNING {word}")
+            found += _parts_in(late, f"RUNNING {word}")
     found += _parts_in(document["unassigned"], "UNASSIGNED")
     doctor = document["doctor"]
     if doctor is not None and not doctor["ok"]:

@@ -80,6 +80,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     if (forms := found.get("forms")) and forms["by_records"]:
         yield f"  {max(forms['by_records'] / forms['batches'], 0.01):.0%} of batches by records: {forms['because']}"
     yield from _failures(view)
+    if view.own.health is ConnectorHealth.DEGRADED:  # those of tasks are in their table
+        yield painted(f"  {view.own.words}: {view.own.why(now_ms())}", "yellow")
     yield from _section("TASKS", _table(_TASKS, found["tasks"]) if found["tasks"] else "none")
     if found.get("mbeans"):
         yield from _section("MBEANS", _table(_MBEANS, found["mbeans"]))

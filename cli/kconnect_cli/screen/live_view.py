@@ -223,12 +223,12 @@ class _LastLines(logging.Handler):
 
 
 def _rows(status: ConnectorStatus, facts: PageContent) -> list[tuple[PartView, tuple[Text, ...]]]:
-    """A row for each task; one for the connector itself when it has none, or failed."""
+    """A row for each task; one for the connector itself when it has none, or something is wrong with it."""
     from kconnect.model import TaskId
 
     view = connector_view(status)
     rows = []
-    if not view.tasks or view.own.health is ConnectorHealth.FAILED:
+    if not view.tasks or view.own.health in (ConnectorHealth.FAILED, ConnectorHealth.DEGRADED):
         rows.append((view.own, _row(view.name, "", str(view.own.state), "", "", "", _why(view.own, facts))))
     for part in view.tasks:
         id_ = TaskId(view.name, part.task or 0)

@@ -32,9 +32,8 @@ def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
 
 
 def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
-    """Fields that a row has only if there is a value: the condition of a task, automatic restarts, the trace."""
-    condition = getattr(seen, "condition", None)
-    more: dict[str, Any] = {} if condition is None else {"condition": condition.to_json()}
+    """Fields that a row has only if there is a value: the condition, automatic restarts, the trace."""
+    more: dict[str, Any] = {} if seen.condition is None else {"condition": seen.condition.to_json()}
     more |= {} if seen.restarts is None else {"restarts": seen.restarts.to_json()}
     return more | ({"trace": seen.trace} if seen.trace else {})
 

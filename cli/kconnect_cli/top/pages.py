@@ -49,7 +49,8 @@ def _tasks(state: TopState, detail: Detail) -> Iterator[Line]:
         yield line((f"{detail.connector} does not exist (any more).", "warn"))
         return
     if not status.tasks:
-        yield line(("It has no tasks.", "dim"))
+        why = connector_view(status).own.why(now_ms())
+        yield line((f"It has no tasks: {why}", "warn") if why else ("It has no tasks.", "dim"))
         return
     metrics = state.facts.moves.get(detail.connector, NO_ACTIVITY).tasks
     for part, task in zip(connector_view(status).tasks, status.tasks, strict=True):

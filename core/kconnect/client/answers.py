@@ -85,7 +85,12 @@ def as_status(body: Json) -> ConnectorStatus:
     return ConnectorStatus(
         name=body["name"],
         connector=ConnectorState(
-            RunState(own["state"]), own["worker_id"], own.get("trace") or None, own.get("version"), _restarts(own)
+            RunState(own["state"]),
+            own["worker_id"],
+            own.get("trace") or None,
+            own.get("version"),
+            _restarts(own),
+            _condition(own),
         ),
         tasks=tuple(as_task_state(task) for task in body["tasks"]),
         type=_type(body),
@@ -101,16 +106,20 @@ def as_task_infos(body: Json) -> list[TaskInfo]:
 
 
 def as_task_state(body: Json) -> TaskState:
-    condition = body.get("condition")
     return TaskState(
         body["id"],
         RunState(body["state"]),
         body["worker_id"],
         body.get("trace") or None,
         body.get("version"),
-        None if condition is None else TaskCondition.from_json(condition),
+        _condition(body),
         _restarts(body),
     )
+
+
+def _condition(body: Mapping[str, Any]) -> TaskCondition | None:
+    found = body.get("condition")
+    return None if found is None else TaskCondition.from_json(found)
 
 
 def _restarts(body: Mapping[str, Any]) -> Restarts | None:
@@ -118,11 +127,18 @@ def _restarts(body: Mapping[str, Any]) -> Restarts | None:
     return None if found is None else Restarts.from_json(found)
 
 
-def as_conditions(body: Json) -> dict[TaskId, TaskCondition]:
-    return {
-        TaskId(str(item["connector"]), int(item["task"])): TaskCondition.from_json(item["condition"])
-        for item in as_list(body)
-    }
+def as_conditions(body: Json) -> dict[str | TaskId, TaskCondition]:
+    """By name of connectors, which have no task."""
+    return {_subject(item): TaskCondition.from_json(item["condition"]) for item in as_list(body)}
+
+
+def as_task_conditions(body: Json) -> dict[TaskId, TaskCondition]:
+    return {subject: found for subject, found in as_conditions(body).items() if isinstance(subject, TaskId)}
+
+
+def _subject(item: Json) -> str | TaskId:
+    name = str(item["connector"])
+    return TaskId(name, int(item["task"])) if "task" in item else name
 
 
 def as_offsets_and_lag(body: Json) -> tuple[list[ConnectorOffset], SinkLag | None]:

@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 from kconnect.client.access import ClientAccess
 from kconnect.client.answers import (
     Sample,
-    as_conditions,
     as_info,
     as_infos,
     as_message,
@@ -20,6 +19,7 @@ from kconnect.client.answers import (
     as_offsets_and_lag,
     as_status,
     as_statuses,
+    as_task_conditions,
     as_task_infos,
     as_task_state,
     as_workers,
@@ -384,7 +384,7 @@ class ConnectClient:
 
     def conditions(self) -> dict[TaskId, TaskCondition]:
         """Conditions of the tasks this worker runs; NotFoundError from a worker without them, such as Java's."""
-        return self._exchange.read("GET", "/conditions", as_conditions)
+        return self._exchange.read("GET", "/conditions", as_task_conditions)
 
     def slots(self) -> list[dict[str, Any]]:
         """The slots that run tasks; NotFoundError from a worker that has no slots, such as Java's."""

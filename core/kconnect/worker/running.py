@@ -188,11 +188,11 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def statuses(self) -> list[ConnectorStatus]:
         """Every connector with its tasks, except those being deleted or without a status yet."""
-        found, conditions = [], self.herder.task_conditions()
+        found, conditions, own = [], self.herder.task_conditions(), self.herder.connector_conditions()
         for name in self.herder.connectors():
             with suppress(NotFoundError):
                 status = self.herder.with_restarts(self.herder.connector_status(name))
-                found.append(_with_conditions(status, conditions))
+                found.append(_with_conditions(status, own, conditions))
         return found
 
     def wait_until_running(self, timeout_s: float) -> bool:
@@ -451,9 +451,12 @@ class RunningWorker(ABC, Generic[H, C]):
         return found
 
 
-def _with_conditions(status: ConnectorStatus, conditions: Mapping[TaskId, TaskCondition]) -> ConnectorStatus:
+def _with_conditions(
+    status: ConnectorStatus, own: Mapping[str, TaskCondition], conditions: Mapping[TaskId, TaskCondition]
+) -> ConnectorStatus:
+    connector = replace(status.connector, condition=own.get(status.name))
     tasks = (replace(task, condition=conditions.get(TaskId(status.name, task.id))) for task in status.tasks)
-    return replace(status, tasks=tuple(tasks))
+    return replace(status, connector=connector, tasks=tuple(tasks))
 
 
 def _lag_reader(config: WorkerConfig) -> Lags:

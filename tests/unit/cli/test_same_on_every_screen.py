@@ -46,8 +46,9 @@ CAUSE = "OSError: disk is full"
 TRACE = f"Traceback (most recent call last):\n  File x\n{CAUSE}"
 
 
-def of(name: str, own: str, *tasks: TaskState) -> ConnectorStatus:
-    return ConnectorStatus(name, ConnectorState(RunState(own), W), tasks, ConnectorType.SINK)
+def of(name: str, own: str, *tasks: TaskState, condition: Condition | None = None) -> ConnectorStatus:
+    found = None if condition is None else TaskCondition(condition, SINCE_MS, 0, "OSError: gone")
+    return ConnectorStatus(name, ConnectorState(RunState(own), W, condition=found), tasks, ConnectorType.SINK)
 
 
 def task(number: int, state: str, restarts: Restarts | None = None, condition: Condition | None = None) -> TaskState:
@@ -93,6 +94,7 @@ CLUSTER = {
             f"task 0: {CAUSE} (not restarted because it is not authorized)",
         ),
         (of("hangs", "RUNNING", task(0, "RUNNING", None, Condition.STUCK)), "RUNNING", "task 0 stuck: put() hangs"),
+        (of("idle", "RUNNING", condition=Condition.NO_TASK_CONFIGS), "RUNNING", "no task configs: OSError: gone"),
         (of("orphan", "RUNNING", task(0, "RUNNING"), task(1, "UNASSIGNED")), "UNASSIGNED", ""),
         (of("alive", "RUNNING", task(0, "RUNNING")), "RUNNING", ""),
         (of("asleep", "PAUSED", task(0, "PAUSED")), "PAUSED", ""),
@@ -127,7 +129,7 @@ def test_lists_of_connectors_have_the_same_order_states_and_reasons():
         row = html.unescape(render("overview_row.html", {"row": console[name], "key": "k", "out_of_band": False}))
         assert (f">{reason}</small>" in row) == bool(reason)
     assert [console[name].health for name in CLUSTER] == [
-        *["failed"] * 5, "degraded", "waiting", "running", "paused", "stopped"
+        *["failed"] * 5, *["degraded"] * 2, "waiting", "running", "paused", "stopped"
     ]  # fmt: skip
 
 
@@ -154,6 +156,9 @@ def test_pages_of_one_connector_say_what_its_row_says(name):
     assert f" {name} {state} sink on {W}" in top
     if state == "FAILED":
         assert all(reason_of(name) in page for page in (described, body, top))
+    if name == "idle":
+        said = [LASTED.sub("", page) for page in (described, body, top)]
+        assert all("no task configs: OSError: gone" in page for page in said)
 
 
 def description(status: ConnectorStatus) -> dict:
@@ -173,6 +178,8 @@ def test_tables_of_tasks_give_each_the_same_reason():
     tasks_of_top = {(row.connector, row.task): row for row in seen_on_top().press("2").state.rows}
     health = health_document("http://w1:8083", STATUSES, None)
     reported = {(row["name"], row["task"]): row["why"] for key in ("failed", "late") for row in health[key]}
+    assert without_time(reported.pop(("idle", None))) == "no task configs: OSError: gone"
+    assert health["problems"][1:3] == ["1 connector RUNNING without task configs", "1 task RUNNING without progress"]
     assert sorted(reported) == sorted(WRONG)
     for key, row in rows.items():
         reason = reason_of(key[0]) if key in WRONG else ""

@@ -47,7 +47,7 @@ from kconnect.admin.served.requests import (
     number_of,
     text_of,
 )
-from kconnect.client.answers import as_conditions
+from kconnect.client.answers import as_task_conditions
 from kconnect.errors import (
     BadRequestError,
     ConnectError,
@@ -114,7 +114,7 @@ class Served:
             asked = {path: call.headers_for("GET", path) for path in ("/conditions", "/")}
             found = call.others.ask_all([id_], asked)
             if id_ in found["/conditions"]:
-                return as_conditions(found["/conditions"][id_])
+                return as_task_conditions(found["/conditions"][id_])
             if id_ in found["/"]:
                 return {}  # Java's has none
             refusal = call.others.refusals().get(id_)

@@ -35,7 +35,7 @@ class ConnectorHealth(StrEnum):
 
     FAILED = "failed"
     DEGRADED = "degraded"
-    """It runs without progress: stuck, retrying, not committing, lagging."""
+    """It runs without progress: stuck, without task configs, retrying, not committing, lagging."""
     WAITING = "waiting"
     """UNASSIGNED or RESTARTING: most of that passes by itself."""
     RUNNING = "running"
@@ -63,6 +63,7 @@ _BY_STATE: Final = {
     RunState.DESTROYED: ConnectorHealth.STOPPED,
 }
 _COUNTED: Final = {
+    Condition.NO_TASK_CONFIGS: ("failed attempt", "failed attempts"),
     Condition.RETRYING: ("failed attempt", "failed attempts"),
     Condition.NOT_COMMITTING: ("failed commit", "failed commits"),
 }
@@ -93,7 +94,7 @@ class PartView:
     @property
     def trouble(self) -> TaskCondition | None:
         """The condition, if it is not healthy."""
-        found = self.seen.condition if isinstance(self.seen, TaskState) else None
+        found = self.seen.condition
         return None if found is None or found.condition is Condition.HEALTHY else found
 
     @property

@@ -396,6 +396,10 @@ class Work(AnyWorker, Protocol):
         """Conditions of the tasks this worker runs."""
         ...
 
+    def connector_conditions(self) -> Mapping[str, TaskCondition]:
+        """Conditions of the connectors this worker runs, of those alone with which something is wrong."""
+        ...
+
     def slots(self) -> Sequence[SlotInfo]:
         """Where tasks run."""
         ...

@@ -236,9 +236,12 @@ def _task(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[R
         yield _reading("task-error-metrics", name, labels, value)
 
 
+_OF_TASKS: Final = tuple(condition for condition in Condition if condition is not Condition.NO_TASK_CONFIGS)
+
+
 def _condition(labels: tuple[str, ...], found: TaskCondition) -> Iterator[Reading]:
     group = "task-condition-metrics"
-    for condition in Condition:
+    for condition in _OF_TASKS:
         yield _reading(group, "condition", (*labels, str(condition)), int(condition is found.condition))
     yield _reading(group, "condition-since-timestamp", labels, found.since_ms)
     yield _reading(group, "condition-count", labels, found.count)

@@ -1,7 +1,8 @@
-"""Conditions of tasks and automatic restarts, for requests with `condition=true`; `GET /conditions` between workers.
+"""Conditions of connectors and tasks, and automatic restarts, for requests with `condition=true`; `GET /conditions`
+between workers.
 
-Other requests get exactly Java's bodies. Each worker only knows the conditions of its own tasks, so the one that gets
-the request queries the others that run tasks, according to the statuses.
+Other requests get exactly Java's bodies. Each worker only knows the conditions of what it runs, so the one that gets
+the request queries the others that run connectors and tasks, according to the statuses.
 Differs: Java has neither.
 """
 
@@ -10,10 +11,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 
@@ -23,16 +24,19 @@ from kconnect.client.http_exchange import Request, Response
 from kconnect.client.peers import Peers
 from kconnect.errors import ConnectError
 from kconnect.logs.repeats import RepeatedMessages
-from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId, TaskState
+from kconnect.model import ConnectorState, ConnectorStatus, RunState, TaskCondition, TaskId, TaskState
 from kconnect.runtime.herder.interface import Connectors, Work
 from kconnect.runtime.rest.access.needs import SEES_SOME
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
 from kconnect.runtime.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, ref, text
+from kconnect.runtime.storage.status_topic import Subject
 
 log = logging.getLogger(__name__)
 
-CONDITION: Final = Query("condition", "Whether to show each task's condition beside its state", boolean)
+CONDITION: Final = Query("condition", "Whether to show the condition of each part beside its state", boolean)
 """A parameter that Java's workers do not look at."""
+_CONNECTORS: Final = Query("connectors", "Whether to list those of connectors too, which have no task", boolean)
+_TARGET: Final = "/conditions?connectors=true"
 
 # How long other workers have for their answers together: a reader of statuses does not wait for one that is frozen, and
 # an admin command that asks has 1.5 s in all
@@ -45,6 +49,7 @@ _THREADS: Final = 24
 _JOIN_S: Final = 1.0
 _ANYTHING: Final = ""
 _REFUSED: Final = (401, 403)
+Part = TypeVar("Part", ConnectorState, TaskState)
 _LIVE: Final = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.UNASSIGNED, RunState.RESTARTING})
 
 
@@ -53,14 +58,19 @@ class Watched(Connectors, Work, Protocol):
 
 
 def with_conditions(call: Call[Watched], statuses: Sequence[ConnectorStatus]) -> list[ConnectorStatus]:
-    """The statuses, with the conditions of their tasks if requested."""
+    """The statuses, with the conditions of connectors and tasks if requested."""
     if not call.flag("condition"):
         return list(statuses)
     statuses = [call.herder.with_restarts(status) for status in statuses]
-    own = call.herder.task_conditions()
-    known = dict(own) | _of_others(call, own, ((status.name, task) for status in statuses for task in status.tasks))
+    parts: dict[Subject, ConnectorState | TaskState] = {status.name: status.connector for status in statuses}
+    parts |= {TaskId(status.name, task.id): task for status in statuses for task in status.tasks}
+    known = _known(call, parts)
     return [
-        replace(status, tasks=tuple(_with(task, TaskId(status.name, task.id), known) for task in status.tasks))
+        replace(
+            status,
+            connector=_with(status.connector, status.name, known),
+            tasks=tuple(_with(task, TaskId(status.name, task.id), known) for task in status.tasks),
+        )
         for status in statuses
     ]
 
@@ -71,22 +81,23 @@ def with_condition(call: Call[Watched], task_id: TaskId, task: TaskState) -> Tas
         return task
     found = call.herder.with_restarts(call.herder.connector_status(task_id.connector)).tasks
     task = replace(task, restarts=next((each.restarts for each in found if each.id == task_id.task), None))
-    own = call.herder.task_conditions()
-    return _with(task, task_id, dict(own) | _of_others(call, own, [(task_id.connector, task)]))
+    return _with(task, task_id, _known(call, {task_id: task}))
 
 
-def _with(task: TaskState, task_id: TaskId, known: Mapping[TaskId, TaskCondition]) -> TaskState:
-    condition = known.get(task_id) if task.state in _LIVE else None
-    return task if condition is None else replace(task, condition=condition)
+def _with(part: Part, subject: Subject, known: Mapping[Subject, TaskCondition]) -> Part:
+    condition = known.get(subject) if part.state in _LIVE else None
+    return part if condition is None else replace(part, condition=condition)
 
 
-def _of_others(
-    call: Call[Watched], own: Mapping[TaskId, TaskCondition], tasks: Iterable[tuple[str, TaskState]]
-) -> dict[TaskId, TaskCondition]:
+def _known(call: Call[Watched], parts: Mapping[Subject, ConnectorState | TaskState]) -> dict[Subject, TaskCondition]:
+    """Conditions of all that runs here, and of these parts where others run them."""
+    own = dict[Subject, TaskCondition](call.herder.task_conditions().items())
+    own.update(call.herder.connector_conditions().items())
     if call.others is None:
-        return {}
-    wanted = {task.worker_id for name, task in tasks if task.state in _LIVE and TaskId(name, task.id) not in own}
-    return dict(call.others.conditions(wanted - {call.herder.worker_id, ""}, call.headers_for("GET", "/conditions")))
+        return own
+    wanted = {part.worker_id for subject, part in parts.items() if part.state in _LIVE and subject not in own}
+    others = wanted - {call.herder.worker_id, ""}
+    return own | dict(call.others.conditions(others, call.headers_for("GET", _TARGET)))
 
 
 class OtherWorkers:
@@ -107,10 +118,10 @@ class OtherWorkers:
         self._refusals: dict[str, str] = {}
         self._repeats = RepeatedMessages(log)
 
-    def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
-        """Conditions of the tasks that these workers (host:port) run; `headers` identify the caller."""
-        found: dict[TaskId, TaskCondition] = {}
-        for worker, body in self.ask(worker_ids, "/conditions", headers).items():
+    def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> dict[Subject, TaskCondition]:
+        """Conditions of what these workers (host:port) run; `headers` identify the caller."""
+        found: dict[Subject, TaskCondition] = {}
+        for worker, body in self.ask(worker_ids, _TARGET, headers).items():
             try:
                 found |= as_conditions(body)
             except (KeyError, TypeError, ValueError) as err:
@@ -204,13 +215,19 @@ class OtherWorkers:
 
 
 def list_conditions(call: Call[Work]) -> Answer:
-    """Answer with the conditions of the tasks that this worker runs."""
-    found = call.herder.task_conditions()
-    seen = [task_id for task_id in sorted(found) if call.access.may_read(task_id.connector)]
-    return Answer([{**task_id.to_json(), "condition": found[task_id].to_json()} for task_id in seen])
+    """Answer with the conditions of the tasks that this worker runs; if requested, with those of connectors before.
+
+    Workers of a version that knows no conditions of connectors request none, and could not read them.
+    """
+    found, own = call.herder.task_conditions(), call.herder.connector_conditions()
+    rows = [({"connector": name}, name, own[name]) for name in sorted(own) if call.flag("connectors")]
+    rows += [(task_id.to_json(), task_id.connector, found[task_id]) for task_id in sorted(found)]
+    return Answer([{**part, "condition": each.to_json()} for part, name, each in rows if call.access.may_read(name)])
 
 
-_CONDITION: Final[Schema] = ref("Condition")
+_LISTED: Final[Schema] = object_of(
+    {"connector": text, "task": integer, "condition": ref("Condition")}, required=("connector", "condition")
+)
 ENDPOINTS = (
     Endpoint(
         "/conditions",
@@ -218,7 +235,8 @@ ENDPOINTS = (
             "GET": Operation(
                 list_conditions,
                 "The conditions of the tasks this worker runs",
-                {200: array_of(object_of({"connector": text, "task": integer, "condition": _CONDITION}))},
+                {200: array_of(_LISTED)},
+                query=(_CONNECTORS,),
                 needs=SEES_SOME,
             )
         },

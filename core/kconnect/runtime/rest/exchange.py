@@ -12,18 +12,19 @@ from urllib.parse import quote
 import orjson
 
 from kconnect.errors import BadRequestError, NotFoundError, WrongWorkerError
-from kconnect.model import TaskCondition, TaskId
+from kconnect.model import TaskCondition
 from kconnect.runtime.herder.interface import Herder
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.rest.access.access import OPEN, Access
 from kconnect.runtime.rest.access.needs import Needs
+from kconnect.runtime.storage.status_topic import Subject
 
 
 class Others(Protocol):
     """The other workers of the cluster, as far as an answer needs them."""
 
-    def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> Mapping[TaskId, TaskCondition]:
-        """Conditions of the tasks these workers run, as far as they answer."""
+    def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> Mapping[Subject, TaskCondition]:
+        """Conditions of the connectors and tasks these workers run, as far as they answer."""
         ...
 
     def ask(self, worker_ids: Collection[str], target: str, headers: Mapping[str, str]) -> Mapping[str, Any]:

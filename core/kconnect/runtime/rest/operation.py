@@ -98,7 +98,16 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
     "Status": object_of(
         {
             "name": text,
-            "connector": object_of({"state": _STATE, "worker_id": text, "version": text, "trace": text}),
+            "connector": object_of(
+                {
+                    "state": _STATE,
+                    "worker_id": text,
+                    "version": text,
+                    "trace": text,
+                    "condition": ref("Condition"),
+                    "restarts": ref("Restarts"),
+                }
+            ),
             "tasks": array_of(ref("TaskStatus")),
             "type": _TYPE,
         }

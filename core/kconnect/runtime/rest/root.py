@@ -11,7 +11,7 @@ from kconnect.errors import ConflictError, NotFoundError
 from kconnect.logs.wording import pluralize
 from kconnect.model import RunState, TaskId
 from kconnect.runtime.herder.health.reasons import Reason, reasons_text
-from kconnect.runtime.herder.interface import Connectors, Health
+from kconnect.runtime.herder.interface import Connectors, Health, Work
 from kconnect.runtime.rest.access.needs import NOTHING
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
 from kconnect.runtime.rest.operation import Operation, array_of, boolean, integer, object_of, text
@@ -31,8 +31,8 @@ _HEALTH = object_of(
 )
 
 
-class _Alive(Health, Connectors, Protocol):
-    """The health of the worker and of its tasks."""
+class _Alive(Health, Connectors, Work, Protocol):
+    """The health of the worker and of what it runs."""
 
 
 def server_info(call: Call[Health]) -> Answer:
@@ -47,7 +47,8 @@ def health(call: Call[_Alive]) -> Answer:
     Differs: Java waits for its herder's thread, and says what that one does; ours is asked for what it knows, at once.
     While Kafka is away it is 503: in a cluster Java's is 500 after 10 s then, and 200 of a standalone worker.
     A worker whose Spark is still starting is starting, though it takes requests already: it can run no task.
-    Tasks that failed are only reported: the worker is well, and another start of it would not repair them.
+    Tasks that failed, and connectors without task configs, are only reported: the worker is well, and another start of
+    it would not repair them.
     """
     reasons = call.herder.health()
     if wrong := [reason for reason in reasons if not reason.is_starting]:
@@ -57,7 +58,7 @@ def health(call: Call[_Alive]) -> Answer:
         message = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
         return _health(503, "starting", message, reasons, answers_requests=_is_open(call))
     notices = [*(call.server.warnings() if call.server is not None else ()), *call.herder.notices()]
-    said = [f"{each}." for each in (*_failed_tasks(call), *notices)]
+    said = [f"{each}." for each in (*_failed_tasks(call), *_without_task_configs(call), *notices)]
     message = " ".join(["Worker has completed startup and is ready to handle requests.", *said])
     return _health(200, "healthy", message, notices=notices)
 
@@ -73,6 +74,12 @@ def _failed_tasks(call: Call[_Alive]) -> list[str]:
             task = call.herder.task_status(task_id)
             count += task.state is RunState.FAILED and task.worker_id == call.herder.worker_id
     return [f"{pluralize(count, 'task')} on it {'is' if count == 1 else 'are'} FAILED"] if count else []
+
+
+def _without_task_configs(call: Call[_Alive]) -> list[str]:
+    """How many connectors here; not which, as above."""
+    count = len(call.herder.connector_conditions())
+    return [f"{pluralize(count, 'connector')} on it {'gives' if count == 1 else 'give'} no task configs"] * bool(count)
 
 
 def _tasks(call: Call[Connectors]) -> Iterator[TaskId]:

@@ -308,6 +308,32 @@ def test_any_worker_tells_how_the_tasks_of_the_others_fare(cluster: RestCluster)
         )
 
 
+def test_any_worker_tells_of_a_connector_that_gives_no_task_configs(cluster: RestCluster) -> None:
+    for _ in range(2):
+        cluster.add()
+    names = [f"c{number}" for number in range(4)]
+    sample = {"connector.class": "kit.sample_connectors.SampleSource", "raise.in": "task_configs"}
+    for name in names:
+        status, _, body = ask(cluster.workers[0].url, "PUT", f"/connectors/{name}/config", json.dumps(sample), JSON)
+        assert status == 201, body
+
+    def seen(worker: ClusterWorker) -> dict[str, tuple[str, str]]:
+        _, _, body = ask(worker.url, "GET", "/connectors?expand=status&condition=true", None, {})
+        found = {name: item["status"]["connector"] for name, item in json.loads(body).items()}
+        conditions = {name: own.get("condition", {}) for name, own in found.items()}
+        return {name: (found[name]["worker_id"], each.get("cause", "")) for name, each in conditions.items()}
+
+    ids = {worker.url.partition("//")[2] for worker in cluster.workers}
+
+    def all_known(worker: ClusterWorker) -> bool:
+        found = seen(worker)
+        assert {cause for _, cause in found.values()} == {"RuntimeError: no task_configs today"}, found
+        return {worker_id for worker_id, _ in found.values()} == ids
+
+    for worker in cluster.workers:
+        eventually(lambda worker=worker: all_known(worker), 30, f"{worker.url} knows all")
+
+
 def test_a_worker_that_is_away_costs_its_conditions_and_hardly_any_time(cluster: RestCluster) -> None:
     asked, _ = cluster.add(), cluster.add()
     _degraded_tasks(cluster)

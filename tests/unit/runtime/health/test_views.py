@@ -42,13 +42,20 @@ def degraded(condition: Condition, cause: str | None = None, count: int = 0, sta
     return TaskState(0, state, "w:1", condition=TaskCondition(condition, NOW_MS - 34_000, count, cause))
 
 
-def connector(name: str, own: RunState, *tasks: TaskState | RunState, trace: str | None = None) -> ConnectorStatus:
+def own_degraded(condition: Condition, cause: str, count: int) -> ConnectorState:
+    return ConnectorState(RUNNING, "w:1", condition=TaskCondition(condition, NOW_MS - 34_000, count, cause))
+
+
+def connector(
+    name: str, own: RunState | ConnectorState, *tasks: TaskState | RunState, trace: str | None = None
+) -> ConnectorStatus:
     made = [task(each) if isinstance(each, RunState) else each for each in tasks]
     numbered = tuple(
         TaskState(number, each.state, each.worker_id, each.trace, None, each.condition, each.restarts)
         for number, each in enumerate(made)
     )
-    return ConnectorStatus(name, ConnectorState(own, "w:1", trace), numbered, ConnectorType.SINK)
+    shown = ConnectorState(own, "w:1", trace) if isinstance(own, RunState) else own
+    return ConnectorStatus(name, shown, numbered, ConnectorType.SINK)
 
 
 GIVEN_UP = task(FAILED, TRACE, Restarts(AutoRestart.GIVEN_UP, 5, 5))
@@ -111,6 +118,20 @@ CASES = [
         RUNNING,
         "task 1 stuck: put() hangs (and 1 more)",
     ),
+    (
+        own_degraded(Condition.NO_TASK_CONFIGS, "OSError: the shop is away", 3),
+        [],
+        ConnectorHealth.DEGRADED,
+        RUNNING,
+        "no task configs: OSError: the shop is away",
+    ),
+    (
+        own_degraded(Condition.NO_TASK_CONFIGS, "OSError: the shop is away", 3),
+        [degraded(Condition.LAGGING), FOLLOWS],
+        ConnectorHealth.FAILED,
+        FAILED,
+        f"task 1: restart 2 of 5 follows: {CAUSE}",
+    ),
     (RUNNING, [degraded(Condition.LAGGING)], ConnectorHealth.DEGRADED, RUNNING, "task 0 lagging"),
     (RUNNING, [degraded(Condition.HEALTHY)], ConnectorHealth.RUNNING, RUNNING, ""),
     (
@@ -140,6 +161,7 @@ def test_what_is_wrong_comes_first_the_worst_of_it_first_and_then_names():
         connector("dead", PAUSED, RUNNING, FAILED),
         connector("dying", FAILED),
         connector("hangs", RUNNING, STUCK),
+        connector("idles", own_degraded(Condition.NO_TASK_CONFIGS, "OSError: gone", 3)),
         connector("tries", RUNNING, degraded(Condition.RETRYING)),
         connector("unstored", RUNNING, degraded(Condition.NOT_COMMITTING)),
         connector("behind", RUNNING, degraded(Condition.LAGGING)),

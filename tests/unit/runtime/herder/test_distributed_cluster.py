@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from kconnect.errors import AlreadyExistsError, NotFoundError, TimedOutError, WrongWorkerError
-from kconnect.model import RunState, TargetState, TaskId
+from kconnect.model import Condition, RunState, TargetState, TaskCondition, TaskId
 from kconnect.runtime.config.variables import Variables
 from kconnect.runtime.herder.decisions.events import Event, StopAsked
 from kconnect.runtime.herder.decisions.facts import Phase
@@ -148,6 +148,32 @@ def test_task_configs_that_the_leader_did_not_take_are_sent_again():
             cluster.create(name)
         cluster.await_running(*names)
         assert len(cluster.forwards) >= 4, "two connectors of the follower, two refusals"
+
+
+def test_a_connector_that_gives_no_task_configs_runs_and_says_since_when_and_why_until_it_does():
+    """Java shows it RUNNING without tasks, and nothing else."""
+    with memory_cluster(1) as cluster:
+        herder = cluster.leader.herder
+        cluster.journal.broken_left = 1_000_000
+        cluster.create("fsrc")
+
+        def asked_again() -> TaskCondition:
+            found = herder.connector_conditions().get("fsrc")
+            assert found is not None
+            assert found.count >= 2, found
+            return found
+
+        found = eventually(asked_again, 10, "it was asked twice")
+        assert (found.condition, found.cause) == (Condition.NO_TASK_CONFIGS, "OSError: the system is away")
+        assert herder.connector_status("fsrc").connector.state is RunState.RUNNING
+        later = eventually(lambda: (now := herder.connector_conditions()["fsrc"]).count > found.count and now, 10)
+        assert later.since_ms == found.since_ms
+        herder.set_target_state("fsrc", TargetState.PAUSED)
+        eventually(lambda: not herder.connector_conditions(), 5, "what is paused is not asked")
+        cluster.journal.broken_left = 0
+        herder.set_target_state("fsrc", TargetState.STARTED)
+        cluster.await_running("fsrc")
+        assert not herder.connector_conditions()
 
 
 def test_a_group_with_an_eager_member_stops_all_for_each_rebalance_and_runs_all_after_it():

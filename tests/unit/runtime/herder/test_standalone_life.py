@@ -13,7 +13,7 @@ from kconnect.errors import (
     ConnectError,
     NotFoundError,
 )
-from kconnect.model import ConnectorType, RunState, TargetState, TaskId
+from kconnect.model import Condition, ConnectorType, RunState, TargetState, TaskId
 from kit.herders import WORKER_ID, config, herder_bench
 from kit.waiting import eventually
 
@@ -221,6 +221,16 @@ def test_a_connector_may_ask_for_other_tasks(bench):
     bench.herder.request_task_reconfiguration("fsrc")
     eventually(lambda: bench.journal.calls.count("task_configs") == 3, within_s=5, why="asked a third time")
     assert len(bench.launcher.starts) == 4  # nothing had changed the last time
+
+
+def test_a_connector_that_is_not_ready_to_give_task_configs_says_so_until_it_is(bench):
+    bench.journal.retriable_left = 1_000_000
+    bench.create()
+    found = eventually(lambda: (seen := bench.herder.connector_conditions()["fsrc"]).count >= 2 and seen, 10)
+    assert (found.condition, found.cause) == (Condition.NO_TASK_CONFIGS, "the source is not ready")
+    bench.journal.retriable_left = 0
+    eventually(lambda: bench.states() == ("RUNNING", ["RUNNING"]), within_s=20, why="asked again")
+    assert not bench.herder.connector_conditions()
 
 
 def test_a_task_may_ask_that_its_connector_be_asked_again(bench):

@@ -12,6 +12,7 @@ from kconnect.runtime.rest.conditions import OtherWorkers
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
 
+NO_TASK_CONFIGS = TaskCondition(Condition.NO_TASK_CONFIGS, 1_700_000_000_000, 7, "OSError: gone")
 RETRYING = TaskCondition(Condition.RETRYING, 1_700_000_000_000, 12, "Lines.poll() raised X: no route")
 
 
@@ -51,6 +52,24 @@ def test_who_asks_gets_it_with_each_task(rest):
     assert list(every["src"]) == ["info", "status"]
     assert every["src"]["status"]["tasks"][0]["condition"] == shown
     assert "condition" not in every["other"]["status"]["tasks"][0], "not known yet"
+
+
+def test_a_connector_that_gives_no_task_configs_has_one_beside_those_of_its_tasks(rest, herder):
+    herder.own_conditions["src"] = NO_TASK_CONFIGS
+    shown = rest.ask("GET", "/connectors/src/status?condition=true").json
+    assert shown["connector"]["condition"] == NO_TASK_CONFIGS.to_json()
+    assert shown["tasks"][0]["condition"] == RETRYING.to_json()
+    assert "condition" not in rest.ask("GET", "/connectors/other/status?condition=true").json["connector"]
+    assert b"condition" not in rest.ask("GET", "/connectors/src/status").body
+
+
+def test_a_worker_lists_those_of_connectors_for_who_knows_them(rest, herder):
+    """A worker of a former version takes each row for one of a task."""
+    of_tasks = [{"connector": "src", "task": 0, "condition": RETRYING.to_json()}]
+    herder.own_conditions["src"] = NO_TASK_CONFIGS
+    assert rest.ask("GET", "/conditions").json == of_tasks
+    of_connectors = [{"connector": "src", "condition": NO_TASK_CONFIGS.to_json()}]
+    assert rest.ask("GET", "/conditions?connectors=true").json == of_connectors + of_tasks
 
 
 def test_a_task_that_has_ended_has_none(rest, herder):

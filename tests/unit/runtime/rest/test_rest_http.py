@@ -9,6 +9,7 @@ import pytest
 
 from kconnect.client.outage import OUTAGE_HEADER, Outage
 from kconnect.errors import ConflictError, NotAllowedError
+from kconnect.model import Condition, TaskCondition
 from kconnect.runtime.herder.health.reasons import Reason
 from kconnect.runtime.rest.app import AppSettings
 from kit.ages import Age
@@ -75,6 +76,13 @@ def test_health_tells_how_many_tasks_have_failed_and_is_green(rest, herder):
     answer = rest.ask("GET", "/health")
     assert (answer.status, answer.json["status"]) == (200, "healthy")
     assert answer.json["message"] == f"{plain} 1 task on it is FAILED. 2 tasks are held back for another 240 s."
+
+
+def test_health_tells_how_many_connectors_give_no_task_configs_and_is_green(rest, herder):
+    plain = rest.ask("GET", "/health").json["message"]
+    herder.own_conditions["src"] = TaskCondition(Condition.NO_TASK_CONFIGS, 0, 3, "OSError: gone")
+    answer = rest.ask("GET", "/health")
+    assert (answer.status, answer.json["message"]) == (200, f"{plain} 1 connector on it gives no task configs.")
 
 
 def test_health_names_what_a_start_waits_for_though_requests_are_answered_already(rest, herder):

@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from kconnect.clock import Clock
 from kconnect.errors import ConfigError, ConnectError, RetriableError, TimedOutError
 from kconnect.files.reread import digest_of
 from kconnect.logs import redaction
-from kconnect.model import ConnectorType, RunState, TargetState
+from kconnect.model import ConnectorType, RunState, TargetState, TaskCondition
 from kconnect.runtime.config.client_config import check_security
 from kconnect.runtime.config.client_security import client_files, client_secrets
 from kconnect.runtime.config.variables import Resolved, Variables, has_reference, plain_names, secret_values
@@ -76,6 +77,8 @@ class HostParts(Protocol):
 
     @property
     def times(self) -> PluginTimes: ...
+    @property
+    def clock(self) -> Clock: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,11 @@ class ConnectorHost:
         """The metrics that the connectors here keep of themselves. Threads: any."""
         return [value for registry in list(self._metrics.values()) for value in registry.values()]
 
+    def conditions(self) -> dict[str, TaskCondition]:
+        """Why connectors here that are RUNNING give no task configs; those that do are left out. Threads: any."""
+        found = {name: hosted.condition for name, hosted in list(self._hosted.items())}
+        return {name: condition for name, condition in found.items() if condition is not None}
+
     def start(self, entry: ConnectorEntry) -> None:
         """Create the instance and bring it to its target state. Errors: ConnectError; its status shows why."""
         name = entry.name
@@ -191,13 +199,15 @@ class ConnectorHost:
             configs = complete_task_configs(
                 entry.name, entry.config, task_class, hosted.resolved.unresolved(entry.config, plan.configs)
             )
-        except RetriableError:
+        except RetriableError as err:
+            hosted.note_answer(err, self._parts.clock.time_ms())
             raise
         except Exception as err:  # a plugin call
             hosted.fail(err)
             if isinstance(err, ConnectError):
                 raise
             raise ConnectError(f"Connector {entry.name} failed to give task configs", hint=str(err)) from err
+        hosted.note_answer(None, self._parts.clock.time_ms())
         return GivenTasks(configs, plan.version)
 
     def _task_plan(self, hosted: HostedConnector, limits: ConnectorEntry, is_asked_again: bool) -> TaskPlan:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.logs.redaction import redact
 from kconnect.logs.stacks import JavaStack
-from kconnect.model import RunState, TargetState
+from kconnect.model import Condition, RunState, TargetState, TaskCondition
 from kconnect.runtime.config.variables import Resolved
 from kconnect.runtime.herder.connectors.runner import ConnectorRunner, trace_of
 from kconnect.runtime.plugins.connector_answers import checked_task_class, checked_task_configs
@@ -97,6 +97,7 @@ class HostedConnector:
         self._connector: Connector | None = None
         self._version: str | None = None
         self._must_stop = False
+        self._unanswered: TaskCondition | None = None
         self._lock = threading.Lock()
         # Both are written under _lock, because `fail` comes from any thread; and states are reported under it, so that
         # the last one reported is the one that holds
@@ -115,6 +116,20 @@ class HostedConnector:
     @property
     def is_shut_down(self) -> bool:
         return self._is_shut_down
+
+    @property
+    def condition(self) -> TaskCondition | None:
+        """Why a connector that is RUNNING gives no task configs; None where it does, or was not asked yet."""
+        return self._unanswered if self.is_running else None
+
+    def note_answer(self, error: ConnectError | None, now_ms: int) -> None:
+        """It was asked for task configs; with an error it will be asked again."""
+        if error is None:
+            self._unanswered = None
+            return
+        before = self._unanswered
+        since_ms, count = (now_ms, 0) if before is None else (before.since_ms, before.count)
+        self._unanswered = TaskCondition(Condition.NO_TASK_CONFIGS, since_ms, count + 1, redact(_said(error)))
 
     def transition_to(self, target: TargetState) -> None:
         """Bring the connector to a state. Errors: ConnectError if that fails; its status shows why."""
@@ -253,6 +268,12 @@ class HostedConnector:
     def _close_runner(self, timeout_s: float) -> None:
         if not self._runner.close(timeout_s):
             self._parts.let_go()
+
+
+def _said(error: ConnectError) -> str:
+    """What a plugin raised, or what is wrong with what it gave."""
+    raised = error.__cause__ or error
+    return str(raised) if isinstance(raised, ConnectError) else _cause(raised)
 
 
 def _cause(err: BaseException) -> str:

@@ -241,6 +241,9 @@ class HerderQueries:
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
         return self._restarts.conditions(self._parts.launcher.task_conditions(), self._config.find)
 
+    def connector_conditions(self) -> Mapping[str, TaskCondition]:
+        return self._host.conditions()
+
     def with_restarts(self, status: ConnectorStatus) -> ConnectorStatus:
         entry = self._config.find(status.name)
         return status if entry is None else self._restarts.shown(entry, status)
