@@ -15,7 +15,7 @@ from kconnect.logs.wording import pluralize
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.options.command_group import command_group
-from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
+from kconnect_cli.screen.output import Column, Format, some_names, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def show(ctx: typer.Context) -> None:
 @app.command(cls=ON_CLUSTER)
 def members(ctx: typer.Context) -> None:
     """List the workers: URL, host, how far each had read the configs when it joined, connectors and tasks it runs.
+
+    Of many connectors and tasks the table has the first names; JSON has all.
 
     JSON: a list of objects with url, host, client_id, member_id, leader, config_offset, connectors, tasks.
     """
@@ -228,10 +230,6 @@ def _summary(document: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names) or "-"
-
-
 def _what_moved(row: Any) -> str:
     """`+1/3 -0/1`: connectors and tasks that were added and revoked."""
     added, revoked = ((row[f"connectors_{what}"], row[f"tasks_{what}"]) for what in ("added", "revoked"))
@@ -265,8 +263,8 @@ _COUNTED = (
 )
 _MEMBERS = (
     *_COUNTED[:4],
-    Column("CONNECTORS", lambda row: _list(row["connectors"])),
-    Column("TASKS", lambda row: _list(row["tasks"])),
+    Column("CONNECTORS", lambda row: some_names(row["connectors"])),
+    Column("TASKS", lambda row: some_names(row["tasks"])),
 )
 _REBALANCES = (
     Column("ENDED", lambda row: datetime.fromtimestamp(row["ended_ms"] / 1000).astimezone().isoformat(" ", "seconds")),

@@ -10,7 +10,7 @@ import typer
 from kconnect.client.slots import bounds, whose
 from kconnect.errors import NotFoundError
 from kconnect_cli.options.shared import takes
-from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows
+from kconnect_cli.screen.output import Column, Format, Row, some_names, write_object, write_rows
 from kconnect_cli.session import CliSession, session_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -23,7 +23,7 @@ def slots(ctx: typer.Context) -> None:
     A slot is a connector's own where its config has kconnect.slot=own; the others are shared. Between bounds, as in
     kconnect.slots=2..8, they come and go with the load.
     Where kconnect.java.opts name a port, the JVMs of each slot, and of the worker (driver), have their own.
-    Workers that do not answer, and Java's, are named on stderr.
+    Workers that do not answer, and Java's, are named on stderr. Of many tasks the table has the first; JSON has all.
 
     JSON: a list of objects with worker, slot (null: the driver), attached, job_group, executor, host, pid, tasks,
     cpu_seconds, cpu_percent, memory_bytes, java_ports, connector (whose own it is; null: shared),
@@ -77,7 +77,7 @@ def _name(slot: Mapping[str, Any]) -> str:
 
 
 def _tasks(slot: Mapping[str, Any]) -> str:
-    return ", ".join(f"{task['connector']}-{task['task']}" for task in slot["tasks"]) or "-"
+    return some_names([f"{task['connector']}-{task['task']}" for task in slot["tasks"]])
 
 
 def _memory(slot: Mapping[str, Any]) -> str:

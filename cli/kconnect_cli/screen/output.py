@@ -194,6 +194,22 @@ def painter(stream: TextIO) -> Callable[[str, str], str]:
     return lambda text, colour: painted(text, colour, on=on)
 
 
+# Of names in a cell: as much as the other columns leave of a wide terminal
+_NAMES_WIDTH = 60
+
+
+def some_names(names: Sequence[str], width: int = _NAMES_WIDTH) -> str:
+    """The first names, as far as there is room, and how many more; a dash for none. JSON has all of them."""
+    shown, length = 0, 0
+    for name in names:
+        length += len(name) + 2
+        if shown and length - 2 > width:
+            break
+        shown += 1
+    left = len(names) - shown
+    return (", ".join(names[:shown]) + (f" and {left} more" if left else "")) or "-"
+
+
 def state_counts(states: Sequence[str]) -> str:
     """`2 RUNNING, 1 FAILED`, or a dash for none."""
     counts: dict[str, int] = {}

@@ -24,6 +24,7 @@ from kconnect_cli.screen.output import (
     fitted,
     json_cell,
     painted,
+    some_names,
     table_text,
     write_object,
     write_text,
@@ -154,14 +155,7 @@ def _note(row: Row) -> str:
 
 def _topics(topics: Sequence[Mapping[str, Any]]) -> str:
     """The first ones, as far as there is room, and how many more."""
-    names = [safe(topic["name"]) for topic in topics]
-    shown: list[str] = []
-    for name in names:
-        if shown and len(", ".join([*shown, name])) > _LONGEST_TOPICS:
-            break
-        shown.append(name)
-    more = f" +{len(names) - len(shown)}" if len(shown) < len(names) else ""
-    return ", ".join(shown) + more
+    return some_names([safe(topic["name"]) for topic in topics], _LONGEST_TOPICS) if topics else ""
 
 
 def _ago(seconds: float | None) -> str:

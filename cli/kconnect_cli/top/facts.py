@@ -35,6 +35,8 @@ class WorkerFacts:
     """Why it did not answer when it was asked last; empty while it answers."""
     unwell: str = ""
     """What is wrong with it by its own word, or that it does not say so in time, while it answers all else."""
+    notices: tuple[str, ...] = ()
+    """What it has to say though it is healthy, each without a full stop."""
     moves: Mapping[str, Activity] = field(default_factory=dict)
     """What its tasks do, by connector."""
     slots: tuple[Mapping[str, Any], ...] | None = None

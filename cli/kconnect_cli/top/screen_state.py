@@ -159,6 +159,8 @@ def banners(state: TopState) -> list[str]:
             found.append(f"Worker {worker.id} does not answer ({since}): {worker.problem}")
         elif worker.unwell and not facts.problem and facts.outage is None:
             found.append(f"Worker {worker.id} is unhealthy: {worker.unwell}")
+        elif not worker.problem:
+            found += [f"Worker {worker.id} says: {notice}." for notice in worker.notices]
     if facts.note:
         found.append(facts.note)
     return found

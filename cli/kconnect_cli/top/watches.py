@@ -278,7 +278,9 @@ class _WorkerWatch:
         except NotFoundError:
             return replace(known, kind="Java", moves={})
         moves = activities(client, cluster=False) or {}
-        return replace(known, kind="kconnect", moves=moves, slots=slots, unwell=health_of(client).problem or "")
+        health = health_of(client)
+        known = replace(known, unwell=health.problem or "", notices=health.notices)
+        return replace(known, kind="kconnect", moves=moves, slots=slots)
 
 
 class DirectWatches:

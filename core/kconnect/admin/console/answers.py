@@ -129,7 +129,8 @@ def banners(request: PageRequest) -> dict[str, Any]:
     except ConnectError as err:
         view, problem = ClusterView(), redact(str(err))
     outage = outage_of(view, request)
-    facts = (problem, view.problem, view.since_ms, view.starting, view.unhealthy, view.capabilities, view.place)
+    worker = (view.starting, view.unhealthy, view.notices)
+    facts = (problem, view.problem, view.since_ms, worker, view.capabilities, view.place)
     away = None if outage is None else (outage.since_ms, outage.problem)
     reported = hashlib.sha256(repr((facts, away)).encode("utf-8", "replace")).hexdigest()[:12]
     return {"view": view, "problem": problem, "outage": outage, "reported": reported}

@@ -20,7 +20,7 @@ from kconnect.admin.cluster.port import Capabilities, Cluster
 from kconnect.admin.console.cluster import Caller, Clusters
 from kconnect.admin.console.connector_rows import ConnectorRow, connector_rows
 from kconnect.client.outage import Outage
-from kconnect.client.worker_start import WorkerStart
+from kconnect.client.worker_start import WorkerHealth, WorkerStart
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorStatus
 from kconnect.runtime.config.labels import Labels, labels_of
@@ -60,6 +60,8 @@ class ClusterView:
     starting: str | None = None
     unhealthy: str | None = None
     """What is wrong with the worker that answers all the same, as one of Java's does from its memory."""
+    notices: tuple[str, ...] = ()
+    """What the worker has to say though it is healthy, each without a full stop."""
     problem: str | None = None
     """Why it could not be read this time; the rows are from before."""
     since_ms: int = 0
@@ -74,7 +76,7 @@ class _Kept:
     activities_due_at: float = 0.0
     labels: Mapping[str, Labels | None] = field(default_factory=dict)
     labels_due_at: float = 0.0
-    unhealthy: str | None = None
+    health: WorkerHealth = field(default_factory=WorkerHealth)
     health_due_at: float = 0.0
     asks_health: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -176,43 +178,46 @@ class SharedView:
             rows = connector_rows(
                 statuses, self._activities(cluster, kept, statuses), self._labels(cluster, kept), cluster.outage
             )
+            health = self._health(caller, kept) if cluster.outage is None else WorkerHealth()
             return ClusterView(
                 rows=rows,
                 has_read=True,
                 place=cluster.place,
                 capabilities=cluster.capabilities(),
                 outage=cluster.outage,
-                unhealthy=self._unhealthy(caller, kept) if cluster.outage is None else None,
+                unhealthy=health.problem,
+                notices=health.notices,
             )
 
     def _start(self, cluster: Cluster, kept: _Kept) -> WorkerStart | None:
         health = cluster.health()
-        self._note_health(kept, health.problem)
+        self._note_health(kept, health)
         return health.start
 
-    def _unhealthy(self, caller: Caller, kept: _Kept) -> str | None:
+    def _health(self, caller: Caller, kept: _Kept) -> WorkerHealth:
         """What is known of it. It is asked for on a thread of its own, as a held-up worker leaves it unanswered."""
         with self._lock:
             is_due = not kept.asks_health and self._monotonic() >= kept.health_due_at
             kept.asks_health = kept.asks_health or is_due
         if is_due:
             threading.Thread(target=self._ask_health, args=(caller, kept), name="asks-health", daemon=True).start()
-        return kept.unhealthy
+        return kept.health
 
     def _ask_health(self, caller: Caller, kept: _Kept) -> None:
-        problem = None
+        health = WorkerHealth()
         try:
             with self._clusters.open(caller) as cluster:
-                problem = cluster.health().problem
+                health = cluster.health()
         except ConnectError:
             pass  # the next reading fails as well, and says why
         finally:  # else nobody asks again
-            self._note_health(kept, problem)
+            self._note_health(kept, health)
 
-    def _note_health(self, kept: _Kept, problem: str | None) -> None:
+    def _note_health(self, kept: _Kept, health: WorkerHealth) -> None:
+        health = replace(health, start=None)  # that grows older from one to the next
         with self._lock:
-            if kept.unhealthy != problem:
-                kept.unhealthy, kept.due_at = problem, 0.0
+            if kept.health != health:
+                kept.health, kept.due_at = health, 0.0
             kept.health_due_at, kept.asks_health = self._monotonic() + _HEALTH_PAUSE_S, False
 
     def _activities(
@@ -260,6 +265,7 @@ def _following(old: ClusterView, found: ClusterView) -> ClusterView:
         and old.problem is None
         and old.starting is None
         and old.unhealthy == found.unhealthy
+        and old.notices == found.notices
         and _since(old.outage) == _since(found.outage)
         and old.capabilities == found.capabilities
     )

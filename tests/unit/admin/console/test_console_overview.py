@@ -383,6 +383,19 @@ def test_a_worker_that_says_nothing_of_its_health_is_unhealthy_and_no_reading_wa
     eventually(lambda: shared.get(CALLER).unhealthy is None, 30)
 
 
+def test_what_a_healthy_worker_has_to_say_is_a_banner(console, herder):
+    herder.reported = ["The file audit.log cannot be written"]
+    assert '<p class="banner">The file audit.log cannot be written.</p>' in console.page("/ui/")
+
+
+def test_notices_are_asked_for_again(hanging, shared):
+    hanging.says = lambda: WorkerHealth(notices=("The disk is full",))
+    assert shared.get(CALLER).notices == ("The disk is full",)
+    hanging.says = lambda: WorkerHealth()
+    hanging.now_s += 11
+    eventually(lambda: shared.get(CALLER).notices == (), 30)
+
+
 def test_who_waits_for_the_first_reading_gets_its_failure_and_does_not_wait_once_more(hanging, shared):
     def late():
         hanging.now_s += 15

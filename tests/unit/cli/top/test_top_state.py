@@ -239,6 +239,14 @@ def test_a_worker_that_answers_and_is_not_well_is_reported_until_kafka_is_said_t
     assert row[1] == "unhealthy"
 
 
+def test_what_a_healthy_worker_has_to_say_stands_above_the_list():
+    said = "The certificate of the listener expires in 3 days"
+    screen = seen().take(worker(rates={TaskId("a", 0): 5.0}, notices=(said,)))
+    assert f"Worker w1:8083 says: {said}." in screen.text
+    screen.take(worker(at_s=113.0, rates={TaskId("a", 0): 5.0}), now_s=113.0)
+    assert said not in screen.text
+
+
 def test_when_nobody_answers_what_was_known_stays_with_its_age():
     screen = seen().take(StatusLook(at_s=130.0, problem="Nobody answers at http://w1:8083"), now_s=131.0)
     assert "Nobody answers at http://w1:8083. What is shown is 31 s old." in screen.text
