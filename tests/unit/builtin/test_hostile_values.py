@@ -9,6 +9,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +107,48 @@ def test_a_database_has_all_that_is_no_error(batch: int, tmp_path: Path) -> None
             return [row["id"] if row["id"] is not None else row["id__v_text"] for row in rows]
 
     hold(SqlSinkConnector, settings, read, batch)
+
+
+def table_of(kind: str, folder: Path) -> tuple[Any, dict[str, str], Callable[[], list[Any]]]:
+    settings = table_settings(kind, folder)
+    return TableSinkConnector, settings | {"flush.ms": "600000"}, lambda: table_ids(settings)
+
+
+def objects_of(kind: str, folder: Path) -> tuple[Any, dict[str, str], Callable[[], list[Any]]]:
+    settings = {"object.url": str(folder), "object.format": kind, "flush.rows": "2"}
+    return ObjectSinkConnector, settings, lambda: objects(kind, folder)
+
+
+def database_of(folder: Path) -> tuple[Any, dict[str, str], Callable[[], list[Any]]]:
+    file = folder / "t.db"
+
+    def read() -> list[Any]:
+        with contextlib.closing(sqlite3.connect(file)) as db, db:
+            return [row[0] for row in db.execute("select id from t")]
+
+    return SqlSinkConnector, {"connection.url": f"sqlite:///{file}", "auto.create": "true"}, read
+
+
+SINKS_OF_COLUMNS: dict[str, Callable[[Path], tuple[Any, dict[str, str], Callable[[], list[Any]]]]] = {
+    **{f"table of {kind}": partial(table_of, kind) for kind in FORMATS},
+    **{f"objects of {kind}": partial(objects_of, kind) for kind in ("csv", "parquet", "avro")},
+    "database": database_of,
+}
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("sink", SINKS_OF_COLUMNS)
+def test_a_value_without_fields_is_no_row_wherever_it_comes(sink: str, batch: int, tmp_path: Path) -> None:
+    connector, settings, read = SINKS_OF_COLUMNS[sink](tmp_path)
+    texts = [b"{}", b'{"id":1}', b"{}", b'{"id":2}', b"{}"]
+    with SinkHarness(connector, {"topics": "t", "errors.tolerance": "all", **settings}) as harness:
+        for first in range(0, len(texts), batch):
+            for text in texts[first : first + batch]:
+                harness.take_in(text)
+            harness.deliver()
+        harness.commit(is_last=True)
+        assert [record.record.kafka_offset for record in harness.errant] == [0, 2, 4]
+        assert all(
+            f"{record.error}".endswith("its value has no field, so that it is no row") for record in harness.errant
+        )
+    assert sorted(read()) == [1, 2]

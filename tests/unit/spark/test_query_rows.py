@@ -64,6 +64,32 @@ def test_columns_are_taken_as_they_are_and_cast_where_the_type_is_wider() -> Non
     }
 
 
+def without_schema(*values: Any, marks: dict[bytes, bytes]) -> RecordBatch:
+    fields = [pa.field("id", pa.int64(), metadata=marks), pa.field("name", pa.string(), metadata=marks)]
+    value = pa.StructArray.from_arrays(
+        [pa.array([one.get(field.name) for one in values], field.type) for field in fields], fields=fields
+    )
+    return RecordBatch(
+        "t", kafka_partition=0, value=value, kafka_offsets=pa.array(range(len(values))), original_kafka_partition=0
+    )
+
+
+def test_a_value_without_fields_is_no_row_and_one_of_nulls_is() -> None:
+    reports = Reports()
+    alone = [record({"id": 1}), record({}, 1), record({"id": None}, 2)]
+    assert rows_of().of(alone, reports).to_pylist() == [{"id": 1, "name": None}, {"id": None, "name": None}]
+
+    columns = without_schema({"id": 1}, {}, {"name": "a"}, marks=NULL_IS_MISSING)
+    assert rows_of().of(columns, reports).to_pylist() == [{"id": 1, "name": None}, {"id": None, "name": "a"}]
+    assert reports.seen == [(1, "its value has no field, so that it is no row")] * 2
+
+    nulls = without_schema({"id": 1}, {"id": None}, marks={})
+    assert rows_of().of(nulls, reports).to_pylist() == [{"id": 1, "name": None}, {"id": None, "name": None}]
+    declared = rows_of(is_inferred=False)
+    assert declared.of([record({})], reports).to_pylist() == [{"id": None, "name": None}]
+    assert len(reports.seen) == 2
+
+
 def test_a_record_that_does_not_fit_is_reported_with_its_field_and_the_others_stay() -> None:
     reports = Reports()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from decimal import Decimal
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import DataError
@@ -81,6 +82,24 @@ def seen_table(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     if not names:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     return pa.RecordBatch.from_arrays([seen_column([row.get(name) for row in rows]) for name in names], names)
+
+
+NO_FIELD: Final = "its value has no field, so that it is no row"
+
+
+def require_fields(columns: Sequence[pa.Array | pa.ChunkedArray], values: Callable[[], Sequence[Any]]) -> None:
+    """Values without schema are rows of these columns. `values` gives them, and is asked where a row is of nulls alone.
+
+    Errors: DataError where one of them is `{}`, which a row of nulls would not be distinguished from.
+    """
+    import pyarrow.compute as pc
+
+    if any(not column.null_count for column in columns):
+        return
+    if columns and pc.all(reduce(pc.or_, [column.is_valid() for column in columns])).as_py():
+        return
+    if {} in values():
+        raise DataError(NO_FIELD)
 
 
 def column_of_seen(values: Sequence[Any], seen: Seen) -> pa.Array:

@@ -15,7 +15,7 @@ from kconnect.builtin.types.evolution import Evolution, SchemaRules, merged, sch
 from kconnect.builtin.types.fitting import DECLARED, WIDENED, NotFittingError, as_mapping, build, fit
 from kconnect.builtin.types.meaning import meant_column, meant_value, meant_values
 from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, with_members
-from kconnect.builtin.types.seen_columns import seen_column, seen_table
+from kconnect.builtin.types.seen_columns import NO_FIELD, require_fields, seen_column, seen_table
 from kconnect.builtin.types.settling import Settling, settled, with_texts
 from kconnect.errors import ConnectError, DataError
 
@@ -136,13 +136,15 @@ class RowsOfBatch:
             return None
         present = {field.name: value.field(index) for index, field in enumerate(value.type)}
         try:
+            if self._is_inferred and batch.value_schema is None:
+                require_fields(list(present.values()), lambda: values_of(None, batch.value, len(batch)))
             columns = [
                 fit(present[field.name], field.type, self._rules, field.name)
                 if field.name in present
                 else pa.nulls(len(batch), field.type)
                 for field in self._fields
             ]
-        except NotFittingError:
+        except DataError:  # NotFittingError is one
             return None
         return pa.RecordBatch.from_arrays([*columns, *self._about_columns(batch)], schema=self._schema)
 
@@ -167,6 +169,9 @@ class RowsOfBatch:
                 except DataError as error:
                     report(record, error)
                     continue
+            if self._is_inferred and record.value_schema is None and record.value == {}:
+                report(record, DataError(NO_FIELD))
+                continue
             if self._is_inferred and isinstance(row, dict) and (refusal := self._refusal(row.keys())):
                 report(record, DataError(refusal, hint="ReplaceField renames fields."))
                 continue

@@ -22,7 +22,7 @@ from kconnect.builtin.types.fitting import KEPT, NotFittingError, as_mapping, fi
 from kconnect.builtin.types.leaf_columns import is_bytes
 from kconnect.builtin.types.meaning import meant_column, meant_values
 from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, without_empty
-from kconnect.builtin.types.seen_columns import seen_table, widened_table
+from kconnect.builtin.types.seen_columns import NO_FIELD, require_fields, seen_table, widened_table
 from kconnect.builtin.types.settling import with_texts
 from kconnect.java.compat.json_writer import RawJson
 
@@ -121,8 +121,10 @@ class Encoder:
         self, rows: pa.Table, topic: str, partition: int | None, came: Callable[[], Sequence[Any]] | None
     ) -> pa.Table:
         """`came`: gives the values that the rows were seen in; None where these have a schema."""
-        if not rows.num_columns:
-            raise DataError(f"it has no field, and an object of {self._format} has no row without a column")
+        if came is not None:
+            require_fields(rows.columns, came)
+        elif not rows.num_columns:
+            raise DataError(NO_FIELD)
         if self._columns is not None:
             rows = self._columns.fitted(topic, partition, rows, came)
         if self._format == "avro":

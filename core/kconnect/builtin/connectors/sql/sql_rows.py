@@ -12,6 +12,7 @@ from kconnect.api import DataError, Schema, SinkRecord, Struct, Type
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of_schema
 from kconnect.builtin.types.meaning import meant_value
 from kconnect.builtin.types.seen import Kind, require_texts, see
+from kconnect.builtin.types.seen_columns import NO_FIELD
 from kconnect.builtin.types.seen_schemas import schema_of_seen
 
 # Columns of pk.mode=kafka, named as in well-known JDBC sinks.
@@ -110,7 +111,11 @@ class RowMaker:
             if name not in columns and (not wanted or name in wanted):
                 columns[name] = cell
         if not columns:
-            raise DataError(f"No column is left of the record's value: fields.whitelist={','.join(self.whitelist)}")
+            raise DataError(
+                f"No column is left of the record's value: fields.whitelist={','.join(self.whitelist)}"
+                if self.whitelist
+                else NO_FIELD
+            )
         values, kinds = zip(*columns.values(), strict=True)
         return Row(table, tuple(columns), values, tuple(keys), kinds, schema=record.value_schema)
 

@@ -31,6 +31,7 @@ from kconnect.builtin.connectors.tables.upserts import (
 from kconnect.builtin.stores.flush_plan import Waiting, due_plans
 from kconnect.builtin.types.contracts import DiscardedRowError, Discards
 from kconnect.builtin.types.evolution import conformed
+from kconnect.builtin.types.seen_columns import require_fields
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.java.compat.regex import compile_java, replace_first
 
@@ -235,6 +236,8 @@ class TableSinkTask(SinkTask):
             raise DataError(
                 "its value has no schema", hint="schema.infer=true takes the types that are seen in values."
             )
+        if rows.is_seen:
+            require_fields(columns.columns, lambda: rows.values() or ())
         columns = with_partition_columns(columns, self._config.partition_by, rows.times)
         return table.fitted(columns, self._discards, moves=rows.is_seen, came=rows.values)
 
