@@ -305,6 +305,10 @@ class SparkLauncher:
     def tick(self) -> None:
         with self._lock:
             self._place()
+            for slot, problem in self._pool.start_problems().items():
+                why = f"Slot {slot} cannot start, and is tried again: {problem}"
+                for spec in self._tasks.explain(slot, why):
+                    self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, why))
             late = self._slots.late(self._clock.monotonic())
             for slot, connector in late.items():
                 self._fail(slot, not_started(connector, self._settings, self._pool.start_problem(slot)))

@@ -162,6 +162,11 @@ class SlotPool:
             _, reason = self._failed_starts.get(slot, (0, ""))
         return reason or None
 
+    def start_problems(self) -> dict[int, str]:
+        """Why the last start of slots failed, of those that have not come up since."""
+        with self._lock:
+            return {slot: reason for slot, (_, reason) in self._failed_starts.items() if reason}
+
     def failure(self) -> str | None:
         """Why no slot comes up, once that has been tried often enough; None while there is hope."""
         with self._lock:

@@ -91,9 +91,16 @@ class TaskTable:
         taken = []
         for slot in [slot for slot in self._unsent if slot in attached]:
             for task in self._unsent.pop(slot).values():
-                task.sent = True
+                task.sent, task.waits_for = True, None
                 taken.append((slot, task.spec))
         return taken
+
+    def explain(self, slot: int, why: str) -> list[TaskSpec]:
+        """Why tasks wait for a slot's process; gives those of which that was not said yet."""
+        waiting = [task for task in self._unsent.get(slot, {}).values() if task.waits_for != why]
+        for task in waiting:
+            task.waits_for = why
+        return [task.spec for task in waiting]
 
     def is_sent(self, task_id: TaskId) -> bool:
         return self._tasks[task_id].sent
@@ -236,6 +243,8 @@ class _Task:
     """Whether the slot's current process has been sent it."""
     ended: bool = False
     """FAILED or STOPPED by itself; stays so even when its slot is lost."""
+    waits_for: str | None = None
+    """Why it has not been sent, as far as that was reported."""
     target: int | None = None
     """Where it goes on as soon as its slot has stopped it."""
 

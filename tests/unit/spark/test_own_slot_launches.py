@@ -115,6 +115,27 @@ def test_a_connector_whose_slot_never_starts_fails_with_the_reason() -> None:
         )
 
 
+def test_a_task_whose_slot_cannot_start_says_why_at_once_and_no_more_once_it_runs() -> None:
+    with launched(MemorySpark(), 1) as world:
+        world.settle()
+        world.up(0)
+        world.launcher.start_tasks([spec("calm"), own("hog")])
+        world.slots = 2
+        world.settle()
+        hog = TaskId("hog", 0)
+        assert world.events.by_run()[hog, 1] == [RunState.UNASSIGNED]
+        world.spark.end_job(1, "No space left on device: /tmp/kconnect-spark-1")
+        world.spark.step(world.launcher, 2)
+        world.spark.step(world.launcher, 2)
+
+        assert world.events.by_run()[hog, 1] == [RunState.UNASSIGNED] * 2  # with the reason, once
+        assert world.events.traces == {
+            hog: "Slot 1 cannot start, and is tried again: No space left on device: /tmp/kconnect-spark-1"
+        }
+        world.up(1)
+        assert world.events.by_run()[hog, 1][-1] is RunState.RUNNING
+
+
 def test_a_slot_that_fails_for_a_reason_is_not_explained_by_cores() -> None:
     settings = SparkSettings.parse({})
     assert not_started("hog", settings, "No space left on device: /tmp.") == (

@@ -133,6 +133,8 @@ class PartView:
             return _failure(self.seen, now_ms)
         if self.is_held_back:
             return restarts_text(self.restarts, now_ms)
+        if self.health is ConnectorHealth.WAITING:  # its worker says why, if anything is in the way
+            return _cause(self.seen.trace)
         found = self.trouble if self.health is ConnectorHealth.DEGRADED else None
         return "" if found is None else _condition_text(found, now_ms if lasted else None, named)
 

@@ -101,7 +101,9 @@ class LauncherEvents(Protocol):
     """A launcher's callbacks. Threads: the launcher's own; must return quickly and never raise."""
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
-        """A task reached a state. UNASSIGNED: its slot is gone or not up yet, it restarts automatically."""
+        """A task reached a state. UNASSIGNED: its slot is gone or not up yet, it restarts automatically; `trace` says
+        what is in the way of that slot.
+        """
         ...
 
     def reconfiguration_requested(self, connector: str) -> None:

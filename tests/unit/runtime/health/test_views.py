@@ -64,6 +64,7 @@ BARRED = task(FAILED, TRACE, Restarts(AutoRestart.NOT_RESTARTED, 0, 5, "it is no
 SWITCHED_OFF = task(FAILED, TRACE, Restarts(AutoRestart.NOT_RESTARTED, 0, 0))
 RESTARTED = task(RUNNING, None, Restarts(AutoRestart.RESTARTED, 2, 5))
 HELD = task(UNASSIGNED, None, Restarts(AutoRestart.HELD_BACK, 0, 5))
+NO_SLOT = task(UNASSIGNED, "Slot 3 cannot start: the disk is full")
 HELD_FAILED = task(FAILED, TRACE, Restarts(AutoRestart.HELD_BACK, 0, 5))
 HELD_TEXT = "its worker left the group (scheduled.rebalance.max.delay.ms)"
 STUCK = degraded(Condition.STUCK, "put() hangs")
@@ -79,6 +80,7 @@ CASES = [
     (RUNNING, [RUNNING, UNASSIGNED], ConnectorHealth.WAITING, UNASSIGNED, ""),
     (UNASSIGNED, [RUNNING], ConnectorHealth.WAITING, UNASSIGNED, ""),
     (RUNNING, [RESTARTING], ConnectorHealth.WAITING, RESTARTING, ""),
+    (RUNNING, [RUNNING, NO_SLOT], ConnectorHealth.WAITING, UNASSIGNED, "task 1: Slot 3 cannot start: the disk is full"),
     (RUNNING, [RUNNING, HELD], ConnectorHealth.WAITING, UNASSIGNED, f"task 1: {HELD_TEXT}"),
     (RUNNING, [HELD_FAILED], ConnectorHealth.FAILED, FAILED, f"task 0: {HELD_TEXT}: {CAUSE}"),
     (RUNNING, [RESTARTED], ConnectorHealth.RUNNING, RUNNING, ""),
