@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -298,6 +299,8 @@ def encode(message: Message) -> bytes:
     try:
         return orjson.dumps(body)
     except orjson.JSONEncodeError as error:
+        if isinstance(message, StartTask):  # all text; of REST, and of Java's workers, also half a surrogate pair
+            return json.dumps(body).encode("ascii")
         raise LinkError(
             f"A {name} message cannot be sent: {error}",
             hint="Source partitions and offsets may hold text, numbers, booleans and null only.",
@@ -310,8 +313,8 @@ def decode(body: bytes | bytearray | memoryview) -> Message:
     Errors: LinkRefusedError for another version, LinkError for all else: unknown type, missing or odd field.
     """
     try:
-        raw = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        raw = _loaded(body)
+    except (ValueError, RecursionError) as error:
         raise LinkError("Not a message: the frame is not JSON") from error
     version = raw.get("v") if isinstance(raw, dict) else None
     if type(version) is not int:  # bool is an int to Python, never to us
@@ -331,6 +334,14 @@ def decode(body: bytes | bytearray | memoryview) -> Message:
         raise LinkError(f"A {name} message with a missing or wrong field was refused") from error
     message: Message = cls(**values)
     return message
+
+
+def _loaded(body: bytes | bytearray | memoryview) -> Any:  # JSON
+    """Errors: ValueError, RecursionError."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:  # half a surrogate pair, see `encode`
+        return json.loads(bytes(body).decode("ascii"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,3 +150,10 @@ def test_a_setting_without_value_reaches_the_task() -> None:
     """Connectors of Java give such ones; refused here, it would end the slot with all its tasks."""
     spec = TaskSpec(TaskId("orders", 0), 1, ConnectorType.SOURCE, {"a": None}, {"b": None}, {})  # type: ignore[dict-item]
     assert m.decode(m.encode(m.StartTask(spec))) == m.StartTask(spec)
+
+
+def test_half_a_surrogate_pair_in_a_setting_arrives_as_it_is():
+    """REST takes such ones, as Java's does; refused here, it would end each slot with all its tasks."""
+    config = {"connector.class": "x", "text": "a\ud800b\U0001f600", "\udc00": "\u00e4"}
+    spec = TaskSpec(TaskId("orders", 0), 1, ConnectorType.SOURCE, {"a": "\ud83d"}, config, {"n": "1"})
+    assert m.decode(m.encode(m.StartTask(spec))) == m.StartTask(spec)

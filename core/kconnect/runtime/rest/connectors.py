@@ -16,7 +16,7 @@ from kconnect.runtime.herder.interface import ConnectorChanges, Connectors, Offs
 from kconnect.runtime.rest.access.limits import GROUP_KEY, GROUP_PREFIX
 from kconnect.runtime.rest.access.needs import CREATES, EDITS, FROM_PEERS, OPERATES, READS, SEES_SOME
 from kconnect.runtime.rest.conditions import CONDITION, Watched, with_condition, with_conditions
-from kconnect.runtime.rest.config_body import CHANGES, CONFIG, as_texts, without_nulls
+from kconnect.runtime.rest.config_body import CHANGES, CONFIG, as_texts, require_readable, without_nulls
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, accepted, no_content
 from kconnect.runtime.rest.internal import put_task_configs
 from kconnect.runtime.rest.operation import Operation, Query, Schema, array_of, boolean, object_of, ref, text, texts
@@ -93,6 +93,7 @@ def create_connector(call: Call[_Changed]) -> Answer:
     if "config" not in body:
         raise BadRequestError(f'"config" is missing in the body; expected {_CREATE}')
     name = java_trim(name or "")
+    require_readable("connector", name)
     config = _named(without_nulls(as_texts(body["config"])), name)
     call.require(CREATES, config["name"])
     call.require_config(config, config["name"], lambda: consumer_groups(call.herder))

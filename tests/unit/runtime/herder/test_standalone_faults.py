@@ -251,6 +251,17 @@ def test_a_task_config_that_is_none_is_reported(bench, monkeypatch):
         bench.herder.put_connector("fsrc", config("fsrc"), replace=False)
 
 
+def test_half_a_surrogate_pair_in_a_name_of_a_task_config_is_refused_and_kept_in_a_value(bench, monkeypatch):
+    """Such a record in the config topic can be read by nobody, and the connector would wait for tasks for good."""
+    monkeypatch.setattr("kit.sample_connectors.SampleSource.task_configs", lambda self, n: [{"a\ud800": "b"}])
+    with pytest.raises(ConnectError, match=r"gave task 0 the setting 'a\\ud800', whose name has half a surrogate pair"):
+        bench.create()
+    assert bench.states()[0] == "FAILED"
+    monkeypatch.setattr("kit.sample_connectors.SampleSource.task_configs", lambda self, n: [{"a": "b\ud800"}])
+    bench.create(name="other")
+    assert bench.herder.task_infos("other")[0].config["a"] == "b\ud800"
+
+
 def test_task_configs_that_are_no_list_are_reported(bench, monkeypatch):
     monkeypatch.setattr("kit.sample_connectors.SampleSource.task_configs", lambda self, n: None)
     with pytest.raises(ConnectError, match=r"task_configs\(\) of SampleSource gave None, not a list"):

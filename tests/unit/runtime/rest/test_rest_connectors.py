@@ -119,6 +119,9 @@ def test_initial_state_is_taken(rest, state, expected):
         (b'{"name": "a", "config": {"x": null}}', "Connector configuration is invalid and contains"),
         (b'{"name": "a", "config": {}, "initial_state": "banana"}', '"initial_state" must be one of RUNNING'),
         (b'{"name": "a", "config": {"name": "b"}}', "Connector name configuration (b) doesn't match"),
+        # Of these the config topic would have records that no worker reads, or another name
+        (b'{"name": "a", "config": {"x\\ud800": "y"}}', r"The name of the setting 'x\ud800' has half a surrogate pair"),
+        (b'{"name": "a\\ud800", "config": {}}', r"The name of the connector 'a\ud800' has half a surrogate pair"),
     ],
 )
 def test_bodies_that_make_no_sense_are_400_with_a_sentence(rest, herder, body, message):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kconnect.errors import BadRequestError, ConnectError
+from kconnect.logs.traces import sendable
 from kconnect.model import ConnectorOffset, TargetState, TaskId
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,8 @@ def complete_task_configs(
 ) -> list[dict[str, str]]:
     """Task configs as the plugin gave them, plus the task's class and the topics of a sink.
 
-    Errors: ConnectError when the plugin gave something other than text.
+    Errors: ConnectError when the plugin gave something other than text, or a key with half a surrogate pair: the record
+    of such a config could be written, and no worker could read it.
     """
     completed: list[dict[str, str]] = []
     for index, item in enumerate(given):
@@ -86,6 +88,12 @@ def complete_task_configs(
                     f"Connector {connector} gave task {index} the config {key!r} of type {type(value).__name__}: "
                     "keys and values must be str",
                     hint="Make task_configs() of the connector return dict[str, str].",
+                )
+            if sendable(key) != key:
+                raise ConnectError(
+                    f"Connector {connector} gave task {index} the setting {key!r}, whose name has half a surrogate "
+                    "pair",
+                    hint="No worker could read that config: make task_configs() give whole characters.",
                 )
         extra = {key: config[key] for key in ("topics", "topics.regex") if key in config}
         completed.append({**item, "task.class": task_class, **extra})
