@@ -26,6 +26,10 @@ _CONFIG: Final[dict[str, Any]] = {
 }
 
 
+class UnfitTypesError(DataError):
+    """An expression is not made for the types of what is in it."""
+
+
 class Engine:
     """One connection to a database in memory, of its own for each transformation.
 
@@ -49,9 +53,11 @@ class Engine:
         self._connection.register(TABLE, table)
 
     def type_of(self, sql: str) -> str:
-        """DuckDB's name of the type that an expression has over the rows."""
+        """DuckDB's name of the type that an expression has over the rows. Errors: UnfitTypesError, too."""
         try:
             return str(self._connection.sql(f"SELECT {sql} AS r FROM {TABLE}").types[0])
+        except (duckdb.BinderException, duckdb.ConversionException) as err:
+            raise UnfitTypesError(_first_line(err)) from None  # as below
         except duckdb.Error as err:
             raise DataError(_first_line(err)) from None  # DuckDB's says no more than this, save for the query
 

@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from kconnect.api import ConfigError, DataError
-from kconnect.builtin.sql.spark_casts import NULL_TYPE, Term, quoted_text, shown, struct_names
+from kconnect.builtin.sql.spark_casts import NULL_TYPE, Term, quoted_text, shown, spark_type, struct_names
 
 GENERATORS: Final = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer")
 
@@ -58,7 +58,7 @@ def generated(generator: Generator, items: Term) -> list[tuple[str, str]]:
     elif kind.endswith("[]"):
         found = [("col", sql)]
     else:
-        raise DataError(f"{generator.name}() takes an array or a map, and {shown(items.node)} is of type {kind}")
+        raise DataError(f"{generator.name}() takes an array or a map, and {shown(items.node)} is {spark_type(kind)}")
     count = f"cardinality({sql})" if is_map else f"len({sql})"
     if generator.name.startswith("pos"):
         found.insert(0, ("pos", f"CAST(range(CAST({count} AS BIGINT)) AS INTEGER[])"))
@@ -73,7 +73,7 @@ def generated(generator: Generator, items: Term) -> list[tuple[str, str]]:
 
 def _of_structs(generator: Generator, items: Term, kind: str, sql: str) -> list[tuple[str, str]]:
     fields = struct_names(kind.removesuffix("[]"))
-    problem = f"{generator.name}() takes an array of structs, and {shown(items.node)} is of type {kind}"
+    problem = f"{generator.name}() takes an array of structs, and {shown(items.node)} is {spark_type(kind)}"
     if items.is_seen and not fields and kind.endswith("[]"):  # an empty array, or null, tells no names
         checked = f"CASE WHEN len({sql}) > 0 THEN error({quoted_text(problem)}) ELSE {sql} END"
         unnamed = () if generator.is_outer else ("col",)  # of which there is no row

@@ -25,7 +25,7 @@ from kconnect.api.columns import arrow_type, values_of
 from kconnect.builtin.sql.engine import TABLE, Engine
 from kconnect.builtin.sql.generators import Generator, generated
 from kconnect.builtin.sql.rows import RecordRows, Rows
-from kconnect.builtin.sql.spark_casts import NULL_TYPE, Term, shown
+from kconnect.builtin.sql.spark_casts import NULL_TYPE, Term, shown, spark_type
 from kconnect.builtin.sql.spark_expressions import Path, Translation, path_of
 from kconnect.builtin.sql.spark_query import AllFields, Output, SparkQuery
 from kconnect.builtin.transforms.record_part import SchemaMemory, struct_like
@@ -227,21 +227,24 @@ class _Table:
         self.are_seen = rows.are_seen
         self._schemas = {path: rows.schema(path) for path in paths}
         self._names = {path: f"c{index}" for index, path in enumerate(paths)}
+        self._types: dict[str, str] = {}
         self._translation = Translation(self)
         engine.use(self._arrow(rows, with_numbers=True))
 
     def translated(self, expression: exp.Expression) -> str:
-        return self._translation.sql(expression)
+        """Errors: DataError, also for types that the expression is not made for."""
+        term = self.term(expression)
+        _ = term.type
+        return term.sql
 
     def term(self, expression: exp.Expression) -> Term:
         return self._translation.term(expression)
 
     def condition(self, expression: exp.Expression) -> str:
-        sql = self.translated(expression)
-        kind = self.type_of(sql)
-        if kind not in ("BOOLEAN", NULL_TYPE):
-            raise DataError(f"A condition is true or false; {shown(expression)} is of type {kind}")
-        return sql
+        term = self.term(expression)
+        if term.type not in ("BOOLEAN", NULL_TYPE):
+            raise DataError(f"A condition is true or false; {shown(expression)} is {spark_type(term.type)}")
+        return term.sql
 
     def schema_of(self, sql: str, name: str) -> Schema | None:
         """The schema of an expression's result in DuckDB; None if the value lacks its fields, which makes it null."""
@@ -264,7 +267,10 @@ class _Table:
         return "NULL" if self._schemas[path] is None else self._names[path]
 
     def type_of(self, sql: str) -> str:
-        return self._engine.type_of(sql)
+        """Each text is asked for once: a column is in most expressions."""
+        if (kind := self._types.get(sql)) is None:
+            kind = self._types[sql] = self._engine.type_of(sql)
+        return kind
 
     def _arrow(self, rows: Rows, *, with_numbers: bool) -> pa.Table:
         columns = {

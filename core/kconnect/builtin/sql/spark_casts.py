@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -47,6 +47,12 @@ class Term:
             self._type = self._type_of(self.sql)
         return self._type
 
+    def cast(self, kind: str) -> Term:
+        """The same as one of DuckDB's types. Errors: as cast_sql."""
+        made = Term(self.node, cast_sql(self, kind), self._type_of, self.name, is_seen=self.is_seen)
+        made._type = kind
+        return made
+
 
 def shown(node: exp.Expression) -> str:
     """The node as a user may have written it, cut where it is long."""
@@ -57,6 +63,11 @@ def shown(node: exp.Expression) -> str:
 def duckdb_type(kind: str) -> exp.DataType:
     """A type that DuckDB names, with those in it."""
     return exp.DataType.build(_NULL_IN_TYPE.sub("NULL", kind), dialect="duckdb")
+
+
+def spark_type(kind: str) -> str:
+    """A type that DuckDB names as Spark names it: ARRAY<BIGINT>, STRING."""
+    return duckdb_type(kind).sql(dialect="spark").replace("TIMESTAMP_NTZ", "TIMESTAMP")
 
 
 def struct_names(kind: str) -> list[str]:
@@ -99,7 +110,7 @@ def cast_sql(term: Term, kind: str, *, is_strict: bool = True) -> str:
     if from_type == "VARCHAR" and kind == "TIMESTAMP":  # only the type with a zone reads one
         return f"CAST({cast}({term.sql} AS TIMESTAMPTZ) AS TIMESTAMP)"
     if not _is_cast_alike(from_type, kind):
-        raise DataError(f"{shown(term.node)} of type {from_type} cannot be cast to {kind} as Spark does")
+        raise DataError(f"{shown(term.node)} is {spark_type(from_type)}, which cannot be cast to {spark_type(kind)}")
     return f"{cast}({term.sql} AS {kind})"
 
 
@@ -119,8 +130,12 @@ def _is_cast_alike(from_type: str, kind: str) -> bool:
 
 
 def comparable(terms: Sequence[Term]) -> list[str]:
-    """The terms for a comparison: text beside something else is cast to that, numbers as BIGINT or DOUBLE."""
+    """The terms for a comparison: text beside something else is cast to that, numbers as BIGINT or DOUBLE.
+
+    Errors: DataError for types that Spark does not compare, as DuckDB does with 1 and true.
+    """
     others = [term.type for term in terms if term.type not in ("VARCHAR", NULL_TYPE)]
+    _require_one_family(terms, others)
     if not others:
         return [term.sql for term in terms]
     kind = others[0]
@@ -137,13 +152,33 @@ def alike(terms: Sequence[Term]) -> list[str]:
     each: DuckDB makes one with all of them, as the type that is seen in several values has all members.
     """
     kinds = {term.type for term in terms} - {NULL_TYPE}
+    _require_one_family(terms, kinds)
     are_seen = any(term.is_seen for term in terms)
     structs = {tuple(struct_names(kind)) for kind in kinds} if len(kinds) > 1 and not are_seen else set()
-    if ("VARCHAR" in kinds and len(kinds) > 1) or len(structs) > 1:
-        raise DataError(f"{shown(terms[0].node)} and the other values are of several types: cast them to one")
+    if len(structs) > 1:
+        raise _of_several(terms)
     if "FLOAT" in kinds and len(kinds) > 1:
         return [f"CAST({term.sql} AS DOUBLE)" for term in terms]
     return [term.sql for term in terms]
+
+
+def _require_one_family(terms: Sequence[Term], kinds: Iterable[str]) -> None:
+    if len({_family(kind) for kind in kinds}) > 1:
+        raise _of_several(terms)
+
+
+def _family(kind: str) -> str:
+    """What types have in common that can stand side by side."""
+    if is_number(kind):
+        return "number"
+    if kind in ("DATE", "TIMESTAMP"):
+        return "time"
+    return "[]" if kind.endswith("[]") else kind.partition("(")[0]
+
+
+def _of_several(terms: Sequence[Term]) -> DataError:
+    types = ", ".join(dict.fromkeys(spark_type(term.type) for term in terms if term.type != NULL_TYPE))
+    return DataError(f"{shown(terms[0].node)} and the other values are of several types ({types}): cast them to one")
 
 
 def text_of(term: Term) -> str:
@@ -157,7 +192,15 @@ def text_of(term: Term) -> str:
         return f"decode({term.sql})"
     if kind in _SAME_TEXT or is_fraction(kind):
         return f"CAST({term.sql} AS VARCHAR)"
-    raise DataError(f"{shown(term.node)} of type {kind} has no text as in Spark")
+    raise DataError(f"{shown(term.node)} is {spark_type(kind)}, which has no text as in Spark")
+
+
+def without_floats(terms: Sequence[Term], *, of_floats: bool = False) -> list[str]:
+    """The operands of a calculation, doubles where a float meets another number. `of_floats`: floats alone too."""
+    types = {term.type for term in terms}
+    if "FLOAT" in types and (of_floats or len(types) > 1):
+        return [f"CAST({term.sql} AS DOUBLE)" for term in terms]
+    return [term.sql for term in terms]
 
 
 def require_no_decimals(terms: Sequence[Term]) -> None:
@@ -212,7 +255,7 @@ def _json(sql: str, kind: exp.DataType, depth: int) -> str:
         return f"spark_json_list({_each(sql, kind.expressions[0], depth)})"
     if kind.this is exp.DType.MAP:
         return _of_map(sql, kind, depth)
-    raise DataError(f"a field of type {kind.sql(dialect='duckdb')} has no JSON as in Spark: leave it out")
+    raise DataError(f"a field of type {kind.sql(dialect='spark')} has no JSON as in Spark: leave it out")
 
 
 def _of_struct(sql: str, kind: exp.DataType, depth: int) -> str:
@@ -229,7 +272,7 @@ def _of_struct(sql: str, kind: exp.DataType, depth: int) -> str:
 def _of_map(sql: str, kind: exp.DataType, depth: int) -> str:
     key, value = kind.expressions
     if key.this is not exp.DType.TEXT:
-        raise DataError(f"a map with keys of type {key.sql(dialect='duckdb')} has no JSON as in Spark: make them text")
+        raise DataError(f"a map with keys of type {key.sql(dialect='spark')} has no JSON as in Spark: make them text")
     entry = f"e{depth}"
     text = _json(f"{entry}.value", value, depth + 1)
     members = f"CAST(to_json({entry}.key) AS VARCHAR) || ':' || coalesce({text}, 'null')"

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from sqlglot import exp
 
 from kconnect.api import ConfigError, DataError
+from kconnect.builtin.sql.engine import UnfitTypesError
 from kconnect.builtin.sql.generators import GENERATORS
+from kconnect.builtin.sql.spark_arguments import taken
 from kconnect.builtin.sql.spark_casts import (
     NULL_TYPE,
     WHOLE,
@@ -25,8 +28,10 @@ from kconnect.builtin.sql.spark_casts import (
     quoted_text,
     require_no_decimals,
     shown,
+    spark_type,
     struct_names,
     text_of,
+    without_floats,
 )
 from kconnect.builtin.sql.spark_functions import FUNCTIONS
 
@@ -36,9 +41,6 @@ Path = tuple[str, ...]
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 # What sqlglot says of these gives what Spark gives, whatever the types
 _AS_SQLGLOT_SAYS: Final = (
-    exp.And,
-    exp.Or,
-    exp.Not,
     exp.BitwiseAnd,
     exp.BitwiseOr,
     exp.BitwiseXor,
@@ -182,7 +184,19 @@ class Translation:
         """The expression with its type, which is asked for when it matters."""
         inner = node.this if isinstance(node, exp.Alias) else node
         sql = self.sql(inner)
-        return Term(inner, sql, self._columns.type_of, node.alias_or_name, is_seen=self._columns.are_seen)
+        return Term(inner, sql, partial(self._type_of, inner), node.alias_or_name, is_seen=self._columns.are_seen)
+
+    def _type_of(self, node: exp.Expression, sql: str) -> str:
+        """Errors: DataError that names the part of the expression which is not made for the types in it."""
+        try:
+            return self._columns.type_of(sql)
+        except UnfitTypesError as error:
+            parts = [term for term in map(self.term, _operands(node)) if term.type]  # their error is of a smaller part
+            named = [term for term in parts if not isinstance(term.node, exp.Literal)] or parts
+            if not named:
+                raise
+            types = ", ".join(f"{shown(term.node)} is {spark_type(term.type)}" for term in named)
+            raise DataError(f"{shown(node)} is not made for these types: {types}") from error
 
     def both(self, node: exp.Expression) -> tuple[Term, Term]:
         return self.term(node.this), self.term(node.expression)
@@ -206,6 +220,22 @@ def _negative(translation: Translation, node: exp.Expression) -> str:
     if isinstance(inner, exp.Literal) and inner.name in _LEAST:
         return f"CAST(-{inner.name} AS {_LEAST[inner.name]})"
     return f"(-{translation.sql(inner)})"
+
+
+def _condition(translation: Translation, node: exp.Expression) -> str:
+    """AND, OR, NOT, IS: Spark takes a text for a boolean there, and a number for none."""
+    for part in _operands(node):
+        _require_boolean(translation.term(part), node, "VARCHAR")
+    return _by_sqlglot(translation, node)
+
+
+def _is(translation: Translation, node: exp.Expression) -> str:
+    return (_by_sqlglot if isinstance(node.expression, exp.Null) else _condition)(translation, node)
+
+
+def _require_boolean(term: Term, within: exp.Expression, *others: str) -> None:
+    if term.type not in ("BOOLEAN", NULL_TYPE, *others):
+        raise DataError(f"{shown(within)}: {shown(term.node)} is {spark_type(term.type)}, and true or false is needed")
 
 
 def _by_sqlglot(translation: Translation, node: exp.Expression) -> str:
@@ -235,11 +265,11 @@ def _arithmetic(translation: Translation, node: exp.Expression) -> str:
     types = {left.type, right.type}
     if "VARCHAR" in types:
         raise DataError(f"{shown(node)} calculates with text: write CAST(.. AS DOUBLE) or the type that is meant")
-    if types == {"DATE"}:
-        raise DataError(f"{shown(node)} is an interval in Spark: write datediff(.., ..)")
-    if "FLOAT" in types and len(types) > 1:
-        return f"(CAST({left.sql} AS DOUBLE) {_ARITHMETIC[type(node)]} CAST({right.sql} AS DOUBLE))"
-    return f"({left.sql} {_ARITHMETIC[type(node)]} {right.sql})"
+    if types <= {"DATE", "TIMESTAMP"}:
+        raise DataError(
+            f"{shown(node)} is an interval in Spark: write datediff(.., ..), or seconds of unix_timestamp(..)"
+        )
+    return f"({f' {_ARITHMETIC[type(node)]} '.join(without_floats((left, right)))})"
 
 
 def _with_interval(translation: Translation, node: exp.Expression) -> str:
@@ -265,11 +295,10 @@ def _interval_problem(node: exp.Expression) -> str:
 
 
 def _division(translation: Translation, node: exp.Expression) -> str:
-    left, right = translation.both(node)
-    require_no_decimals((left, right))
-    if _is_not_zero(node.expression):
-        return f"({left.sql} / {right.sql})"
-    return f"spark_divide({left.sql}, {right.sql})"
+    terms = translation.both(node)
+    require_no_decimals(terms)
+    left, right = without_floats(terms, of_floats=True)
+    return f"({left} / {right})" if _is_not_zero(node.expression) else f"spark_divide({left}, {right})"
 
 
 def _is_not_zero(node: exp.Expression) -> bool:
@@ -284,8 +313,8 @@ def _whole_division(translation: Translation, node: exp.Expression) -> str:
 
 
 def _remainder(translation: Translation, node: exp.Expression) -> str:
-    left, right = translation.both(node)
-    return f"({left.sql} % {right.sql})" if _is_not_zero(node.expression) else f"spark_mod({left.sql}, {right.sql})"
+    left, right = without_floats(translation.both(node))
+    return f"({left} % {right})" if _is_not_zero(node.expression) else f"spark_mod({left}, {right})"
 
 
 def _cast(translation: Translation, node: exp.Expression) -> str:
@@ -318,7 +347,8 @@ def _is_problem(node: exp.Expression) -> str:
 
 def _like(translation: Translation, node: exp.Expression) -> str:
     word = ("NOT " if node.args.get("negate") else "") + ("ILIKE" if isinstance(node, exp.ILike) else "LIKE")
-    return f"({translation.sql(node.this)} {word} {translation.sql(node.expression)} ESCAPE '\\')"
+    (text,) = taken("like", [translation.term(node.this)])
+    return f"({text.sql} {word} {translation.sql(node.expression)} ESCAPE '\\')"
 
 
 def _pattern_problem(node: exp.Expression) -> str:
@@ -330,6 +360,9 @@ def _case(translation: Translation, node: exp.Expression) -> str:
     results = alike([translation.term(branch.args["true"]) for branch in branches] + _terms(translation, default))
     tests = [translation.term(branch.this) for branch in branches]
     given = _terms(translation, node.this)
+    if not given:
+        for term in tests:
+            _require_boolean(term, node)
     compared = comparable([*given, *tests]) if given else [term.sql for term in tests]
     parts = ["CASE", *compared[: len(given)]]
     for test, result in zip(compared[len(given) :], results, strict=False):
@@ -343,7 +376,9 @@ def _terms(translation: Translation, node: exp.Expression | None) -> list[Term]:
 
 def _if(translation: Translation, node: exp.Expression) -> str:
     results = alike([translation.term(node.args["true"]), *_terms(translation, node.args.get("false"))])
-    return f"CASE WHEN {translation.sql(node.this)} THEN {' ELSE '.join(results)} END"
+    test = translation.term(node.this)
+    _require_boolean(test, node)
+    return f"CASE WHEN {test.sql} THEN {' ELSE '.join(results)} END"
 
 
 def _joined(translation: Translation, node: exp.Expression) -> str:
@@ -357,8 +392,10 @@ def _joined_texts(_: Translation, node: exp.Expression) -> str:
 def _item(translation: Translation, node: exp.Expression) -> str:
     """`list[0]` and `map['key']`."""
     outer, (index,) = translation.term(node.this), node.expressions
-    if index.is_string:
+    if index.is_string and (outer.type.startswith(("MAP(", "STRUCT(")) or outer.type == NULL_TYPE):
         return f"({outer.sql})[{quoted_text(index.name)}]"
+    if index.is_string:
+        raise DataError(f"{shown(node)}: {shown(node.this)} is {spark_type(outer.type)}, and a map is needed")
     if not outer.type.endswith("[]"):
         raise DataError(f"{shown(node)}: {shown(node.this)} is not an array")
     return f"spark_item({outer.sql}, {index.name})"
@@ -381,7 +418,11 @@ def _field(translation: Translation, node: exp.Expression) -> str:
     names = struct_names(outer.type.removesuffix("[]"))
     found = [name] if name in names else [other for other in names if other.lower() == name.lower()]
     if len(found) != 1:
-        has = f"has no field {name}; it has {', '.join(names)}" if names else f"of type {outer.type} has no fields"
+        has = (
+            f"has no field {name}; it has {', '.join(names)}"
+            if names
+            else f"is {spark_type(outer.type)}, which has no fields"
+        )
         raise DataError(f"{shown(node.this)} {has}")
     if is_array:
         return f"list_transform({outer.sql}, lambda item: struct_extract(item, {quoted_text(found[0])}))"
@@ -397,7 +438,8 @@ def _field_problem(node: exp.Expression) -> str:
 def _trim(translation: Translation, node: exp.Expression) -> str:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get((node.args.get("position") or "").upper(), "trim")
     removed = "" if node.expression is None else f", {translation.sql(node.expression)}"
-    return f"{name}({translation.sql(node.this)}{removed})"
+    (text,) = taken("trim", [translation.term(node.this)])
+    return f"{name}({text.sql}{removed})"
 
 
 def _extract(translation: Translation, node: exp.Expression) -> str:
@@ -425,6 +467,7 @@ def _parts(*names: str) -> frozenset[str]:
 _NODES: Final[Mapping[type[exp.Expression], _Node]] = {
     **dict.fromkeys(_COMPARISONS, _Node(_comparison)),
     **dict.fromkeys(_ARITHMETIC, _Node(_arithmetic, _interval_problem)),
+    **dict.fromkeys((exp.And, exp.Or, exp.Not), _Node(_condition)),
     **dict.fromkeys(_AS_SQLGLOT_SAYS, _Node(_by_sqlglot)),
     exp.Neg: _Node(_negative),
     exp.Literal: _Node(_literal, parts=_parts("this", "is_string")),
@@ -436,7 +479,7 @@ _NODES: Final[Mapping[type[exp.Expression], _Node]] = {
     exp.TryCast: _Node(_cast, _cast_problem, _parts("this", "to", "safe")),
     exp.Between: _Node(_between, parts=_parts("this", "low", "high")),
     exp.In: _Node(_in, _no_query, _parts("this", "expressions", "query", "field")),
-    exp.Is: _Node(_by_sqlglot, _is_problem),
+    exp.Is: _Node(_is, _is_problem),
     exp.Like: _Node(_like, parts=_parts("this", "expression", "negate")),
     exp.ILike: _Node(_like, parts=_parts("this", "expression", "negate")),
     exp.RegexpLike: _Node(_by_sqlglot, _pattern_problem),

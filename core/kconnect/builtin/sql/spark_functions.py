@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from kconnect.api import ConfigError, DataError
+from kconnect.builtin.sql.spark_arguments import integer, taken
 from kconnect.builtin.sql.spark_casts import (
     Term,
     alike,
@@ -26,6 +27,7 @@ from kconnect.builtin.sql.spark_casts import (
     strftime_pattern,
     strptime_pattern,
     text_of,
+    without_floats,
 )
 
 Make = Callable[[Sequence[Term]], str]
@@ -55,7 +57,7 @@ class Function:
     def sql(self, name: str, terms: Sequence[Term]) -> str:
         """What DuckDB evaluates. Errors: DataError for types it is not made for."""
         try:
-            return self.make(terms)
+            return self.make(taken(name, terms))
         except DataError as err:
             raise DataError(f"{name}(): {err}") from err
 
@@ -169,6 +171,10 @@ def _length(terms: Sequence[Term]) -> str:
     return f"CAST({name}({terms[0].sql if name != 'length' else text_of(terms[0])}) AS INTEGER)"
 
 
+def _substring(terms: Sequence[Term]) -> str:
+    return f"spark_substring{len(terms) - 1}({', '.join([terms[0].sql, *map(integer, terms[1:])])})"
+
+
 def _concat(terms: Sequence[Term]) -> str:
     return "(" + " || ".join(text_of(term) for term in terms) + ")"
 
@@ -208,42 +214,40 @@ def _dates(template: str) -> Make:
 
 
 def _days_added(sign: str) -> Make:
-    return lambda terms: f"CAST({_date_of(terms[0])} {sign} {_integer(terms[1])} AS DATE)"
-
-
-def _integer(term: Term) -> str:
-    """A whole number, of 64 bits as JSON's too. Errors: DataError for a fraction, which DuckDB would round."""
-    if term.type in ("DOUBLE", "FLOAT") or term.type.startswith("DECIMAL"):
-        raise DataError(f"{term.node.sql(dialect='spark')} is of type {term.type}, and a whole number is needed")
-    return f"CAST({term.sql} AS INTEGER)"
+    return lambda terms: f"CAST({_date_of(terms[0])} {sign} {integer(terms[1])} AS DATE)"
 
 
 def _day_of_number(terms: Sequence[Term]) -> str:
-    return f"CAST(DATE '1970-01-01' + {_integer(terms[0])} AS DATE)"
+    return f"CAST(DATE '1970-01-01' + {integer(terms[0])} AS DATE)"
 
 
 def _months_added(terms: Sequence[Term]) -> str:
-    return f"CAST({_date_of(terms[0])} + to_months({_integer(terms[1])}) AS DATE)"
+    return f"CAST({_date_of(terms[0])} + to_months({integer(terms[1])}) AS DATE)"
 
 
 def _to_date(terms: Sequence[Term]) -> str:
     if len(terms) == 1:
         return _date_of(terms[0])
-    return f"CAST({_parsed(terms)} AS DATE)"
+    return f"CAST({_parsed(terms[0], terms[1].node.name)} AS DATE)"
 
 
 def _to_timestamp(terms: Sequence[Term]) -> str:
     if len(terms) == 1:
         return cast_sql(terms[0], "TIMESTAMP")
-    return _parsed(terms)
+    return _parsed(terms[0], terms[1].node.name)
 
 
-def _parsed(terms: Sequence[Term]) -> str:
+def _parsed(text: Term, pattern: str) -> str:
     """By a pattern of fixed width, which DuckDB alone would not insist on."""
-    pattern = terms[1].node.name
-    return (
-        f"spark_parsed({terms[0].sql}, {quoted_text(strptime_pattern(pattern)[0])}, {len(pattern.replace(QUOTE, ''))})"
-    )
+    return f"spark_parsed({text.sql}, {quoted_text(strptime_pattern(pattern)[0])}, {len(pattern.replace(QUOTE, ''))})"
+
+
+def _unix_timestamp(terms: Sequence[Term]) -> str:
+    """Seconds, of a text by its pattern; of dates and timestamps a pattern says nothing."""
+    time = terms[0].sql
+    if terms[0].type == "VARCHAR":
+        time = _parsed(terms[0], terms[1].node.name if len(terms) > 1 else "yyyy-MM-dd HH:mm:ss")
+    return f"(epoch_us({time}) // 1000000)"
 
 
 def _date_format(terms: Sequence[Term]) -> str:
@@ -329,7 +333,23 @@ def _nvl2(terms: Sequence[Term]) -> str:
 
 def _try_divide(terms: Sequence[Term]) -> str:
     require_no_decimals(terms)
-    return f"CASE WHEN {terms[1].sql} <> 0 THEN {terms[0].sql} / {terms[1].sql} END"
+    dividend, divisor = without_floats(terms, of_floats=True)
+    return f"CASE WHEN {divisor} <> 0 THEN {dividend} / {divisor} END"
+
+
+def _nanvl(terms: Sequence[Term]) -> str:
+    value, other = alike([term if term.type == "FLOAT" else term.cast("DOUBLE") for term in terms])
+    return f"CASE WHEN isnan({value}) THEN {other} ELSE {value} END"
+
+
+def _nullif(terms: Sequence[Term]) -> str:
+    """The first as it is: it is cast for the comparison alone."""
+    first, second = comparable(terms)
+    return f"CASE WHEN {first} = {second} THEN NULL ELSE {terms[0].sql} END"
+
+
+def _modulo(macro: str) -> Function:
+    return Function(lambda terms: f"{macro}({', '.join(without_floats(terms))})", 2, 2)
 
 
 def _with_last(name: str, default: str, second: Callable[[Term], str] = lambda term: term.sql) -> Function:
@@ -347,7 +367,7 @@ def _positive(name: str) -> Function:
 
 
 _UTF8 = _one_of("utf-8", "utf8")
-_SUBSTRING = Function(lambda terms: f"spark_substring{len(terms) - 1}({', '.join(t.sql for t in terms)})", 2, 3)
+_SUBSTRING = Function(_substring, 2, 3)
 _UPPER, _LOWER, _SIGN = _as("spark_upper({0})"), _as("spark_lower({0})"), _as("spark_sign({0})")
 _CEIL = Function(_whole("ceil"), 1, 1)
 _DAY, _DATEDIFF = _date_part("day({0})"), Function(_dates("CAST(({0} - {1}) AS INTEGER)"), 2, 2)
@@ -380,11 +400,11 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "nvl": _one_of_all("coalesce", 2, 2),
     "ifnull": _one_of_all("coalesce", 2, 2),
     "nvl2": Function(_nvl2, 3, 3),
-    "nullif": Function(lambda terms: f"nullif({', '.join(comparable(terms))})", 2, 2),
+    "nullif": Function(_nullif, 2, 2),
     "isnull": _as("({0} IS NULL)"),
     "isnotnull": _as("({0} IS NOT NULL)"),
     "isnan": _as("coalesce(isnan({0}), false)"),
-    "nanvl": _as("CASE WHEN isnan({0}) THEN {1} ELSE {0} END", count=2),
+    "nanvl": Function(_nanvl, 2, 2),
     "greatest": _one_of_all("greatest", 2),
     "least": _one_of_all("least", 2),
     # text
@@ -404,8 +424,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "split": _as("string_split_regex({0}, {1})", count=2, a1=_text_with_content),
     "regexp_extract": Function(_regexp_extract, 2, 3, {1: _text, 2: _number}),
     "regexp_replace": Function(_regexp_replace, 3, 3, {1: _text, 2: _replacement}),
-    "lpad": _with_last("lpad", "' '", _integer),
-    "rpad": _with_last("rpad", "' '", _integer),
+    "lpad": _with_last("lpad", "' '", integer),
+    "rpad": _with_last("rpad", "' '", integer),
     "btrim": _as("trim({0})"),
     "replace": _with_last("replace", "''"),
     "sha2": _as("sha256({0})", count=2, a1=lambda node: "" if node.name == "256" else "must be 256"),
@@ -427,8 +447,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "log10": _positive("log10"),
     "log2": _positive("log2"),
     "e": _as("exp(1.0)", count=0, most=0),
-    "mod": _as("spark_mod({0}, {1})", count=2),
-    "pmod": _as("spark_pmod({0}, {1})", count=2),
+    "mod": _modulo("spark_mod"),
+    "pmod": _modulo("spark_pmod"),
     "shiftright": _as("({0} >> {1})", count=2, a1=_shift),
     "try_divide": Function(_try_divide, 2, 2),
     # lists, maps and structs
@@ -463,7 +483,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "from_utc_timestamp": _in_zone("spark_to_zone", 1),
     "to_utc_timestamp": _in_zone("spark_from_zone", -1),
     "date_format": Function(_date_format, 2, 2, {1: _date_pattern}),
-    "unix_timestamp": _as("(epoch_us({0}) // 1000000)"),
+    "unix_timestamp": Function(_unix_timestamp, 1, 2, {1: _parsed_pattern}),
     "unix_seconds": _as("spark_seconds({0})"),
     "date_from_unix_date": Function(_day_of_number, 1, 1),
     "timestamp_millis": _as("make_timestamp(CAST({0} AS BIGINT) * 1000)"),
