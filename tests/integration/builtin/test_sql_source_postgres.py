@@ -450,6 +450,23 @@ def test_tables_of_several_kinds_are_found_and_names_stay_names(postgres_uri: st
         assert [(record.topic, values_of(record)) for record in source.poll(1)] == [("seen", {"id": 1})]
 
 
+def test_a_name_of_another_type_than_tables_is_said_with_it(
+    postgres_uri: str, schema: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    parted = "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id)"
+    low, high = (f"CREATE TABLE p{n} PARTITION OF parts FOR VALUES FROM ({n}) TO ({n + 10})" for n in (0, 10))
+    run(postgres_uri, parted, low, high, "INSERT INTO parts VALUES (3), (13)", schema=schema)
+    run(postgres_uri, "CREATE MATERIALIZED VIEW seen AS SELECT id FROM parts", schema=schema)
+    named = {"mode": "incrementing", "incrementing_column_name": "id", "table_whitelist": "parts,seen,none"}
+    with source_of(postgres_uri, schema, **named):
+        assert "names what does not exist (yet) as a table (table.types): parts, seen, none" in caplog.text
+    for name, kind in (("seen", "MATERIALIZED VIEW"), ("parts", "PARTITIONED TABLE")):
+        assert f"table.whitelist: {name} is there as {kind}, which table.types=TABLE,{kind} reads" in caplog.text
+    assert "none is there" not in caplog.text
+    with source_of(postgres_uri, schema, **named, table_types="partitioned table") as source:
+        assert [(record.topic, record.value["id"]) for record in source.poll(2)] == [("parts", 3), ("parts", 13)]
+
+
 @pytest.mark.parametrize("setting", ["table_whitelist", "table_blacklist"])
 def test_a_name_that_differs_in_case_alone_from_a_tables_is_said(
     postgres_uri: str, schema: str, setting: str, caplog: pytest.LogCaptureFixture

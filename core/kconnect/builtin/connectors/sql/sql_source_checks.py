@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kconnect.api import ConfigError, ConnectError
@@ -19,7 +19,7 @@ from kconnect.builtin.connectors.sql.sql_connection import (
     no_connection,
 )
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
-from kconnect.builtin.connectors.sql.sql_source_config import credential_problems, query_of
+from kconnect.builtin.connectors.sql.sql_source_config import TABLE_TYPES, credential_problems, query_of
 from kconnect.builtin.connectors.sql.sql_tables import TableId, chosen, names_of, tables_of, tells_case
 from kconnect.builtin.connectors.sql.sql_url import URL
 
@@ -107,23 +107,36 @@ def _table_problems(  # Any: SQLAlchemy's
         if problem := topic_name_problem(topic):
             return [(setting, f"{setting}: {problem}. To rename it: {topic_renaming(topic)}")]
     for listing in _LISTS:
-        _warn_of_missing(listing, every, config, has_case=has_case)
+        missing = _warn_of_missing(listing, every, config, has_case=has_case)
+        if listing == "table.whitelist":
+            _warn_of_others(connection, missing, config)
     return []
 
 
-def _warn_of_missing(setting: str, every: Iterable[TableId], config: Mapping[str, Any], *, has_case: bool) -> None:
-    """Say which names fit no table, and which tables differ from them in case alone."""
+def _warn_of_missing(setting: str, every: Iterable[TableId], config: Mapping[str, Any], *, has_case: bool) -> list[str]:
+    """Say which names fit no table, and which tables differ from them in case alone; gives these names."""
     known = {name for table in every for name in names_of(table)}
     by_case: dict[str, list[str]] = {}
     for name in sorted(known):
         by_case.setdefault(name.lower(), []).append(name)
     missing = [name for name in config[setting] if name not in known and (has_case or name.lower() not in by_case)]
     if not missing:
-        return
+        return []
     near = sorted({other for name in missing for other in by_case.get(name.lower(), ())})
     there = f". The database tells upper from lower case, and has {', '.join(near)}" if near else ""
     types, names = ", ".join(config["table.types"]), ", ".join(missing)
     log.warning("%s names what does not exist (yet) as a %s (table.types): %s%s", setting, types, names, there)
+    return missing
+
+
+def _warn_of_others(connection: Any, missing: Sequence[str], config: Mapping[str, Any]) -> None:
+    """Say which of the names are there as another type than those of table.types. Errors: the database's."""
+    wanted = [kind.upper() for kind in config["table.types"]]
+    for kind in [kind for kind in TABLE_TYPES if kind not in wanted] if missing else ():
+        found = {name for table in tables_of(connection, {**config, "table.types": [kind]}) for name in names_of(table)}
+        if there := ", ".join(name for name in missing if name in found):
+            types = ",".join([*wanted, kind])
+            log.warning("table.whitelist: %s is there as %s, which table.types=%s reads", there, kind, types)
 
 
 def _position(error: BaseException, query: str) -> str:
