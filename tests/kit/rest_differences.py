@@ -127,7 +127,7 @@ CLUSTER: dict[str, Differs] = {
     ),
     "logger_known": Differs("the loggers are those of Python modules", 404),
     "logger_put_root": Differs("the loggers are those of Python modules", body=ANY),
-    "no_content_type_put": Differs("an empty Content-Type is none, and none means JSON", 200, body=ANY),
+    "no_content_type_put": Differs("an empty Content-Type is like none; Java says 400", 415, body=ANY),
     "metrics_404": Differs("metrics are served for Prometheus", 200, body=ANY),
     "openapi_404": Differs("the OpenAPI document is served", 200, body=ANY),
 }

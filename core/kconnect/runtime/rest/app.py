@@ -443,8 +443,8 @@ def _is_zero(text: str) -> bool:
 
 
 def _is_json(content_type: str | None) -> bool:
-    """Without the header a body counts as JSON, as in Java."""
-    return not content_type or content_type.split(";")[0].strip().lower() == "application/json"
+    """Not without the header, as in Java: browsers send a page's POST to any origin if it has none."""
+    return content_type is not None and content_type.split(";")[0].strip().lower() == "application/json"
 
 
 def _local_address(scope: dict[str, Any] | Scope) -> str:
