@@ -148,6 +148,7 @@ class Served:
         """What a rollback would change. Errors: BadRequestError with what is wrong today in the earlier config."""
         name, versions, target = self._earlier(call)
         wanted = dict(restorable(name, target))
+        call.require_config(wanted, name, lambda: consumer_groups(call.herder))
         shown = difference(name, versions[-1], target, masks_of(self.access, name, versions, reveal=False))
         if shown["settings"] and (errors := call.herder.validate_config(wanted).errors):
             raise BadRequestError(

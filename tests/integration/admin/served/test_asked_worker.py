@@ -129,6 +129,7 @@ def world(broker, tmp_path_factory):
         ConnectClient(worker.rest_url, access=ANN) as client,
     ):
         client.create_connector("orders", sink)
+        client.patch_config("orders", {"note": "an earlier config has none"})
         made = World(worker.rest_url, topic, file)
 
         def is_read() -> bool:
@@ -194,6 +195,17 @@ def test_a_look_at_many_records_is_continued_where_an_answer_ended(world: World)
         assert len(places) == 10
         none = client.records(world.topic, [("from", "earliest"), ("positions", json.dumps(rest["positions"]))])
         assert none["records"] == []
+
+
+def test_a_rollback_is_for_editors_whose_grants_allow_the_earlier_config_also_when_it_is_only_planned(connect):
+    assert connect("config", "diff", "orders", "-o", "name", user="bob").stdout == "note\n"
+    only = connect("config", "rollback", "orders", "--dry-run", user="bob")
+    assert "User bob lacks the role editor for connector orders" in only.stderr
+    for how in ("--dry-run", "--yes"):
+        beyond = connect("config", "rollback", "orders", how, user="eve")
+        assert (beyond.code, "topics" in beyond.stderr) == (1, True), beyond.stderr
+    planned = connect("config", "rollback", "orders", "--dry-run", "-o", "name")
+    assert (planned.code, planned.stdout) == (0, "note\n"), planned.stderr
 
 
 @pytest.mark.parametrize(
