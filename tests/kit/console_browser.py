@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from html import unescape
 from http.cookiejar import CookieJar
 
+from kconnect.client.trust import trusting
 from kit.connect_ui import connect_ui
 from kit.pace import ample_s
 
@@ -23,7 +23,7 @@ class Browser:
         self.url = url
         handlers = [urllib.request.HTTPCookieProcessor(CookieJar())]
         if ca is not None:
-            handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=ca)))
+            handlers.append(urllib.request.HTTPSHandler(context=trusting(ca)))
         self._opener = urllib.request.build_opener(*handlers)
         login = {} if user is None else {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()}
         self._headers = login

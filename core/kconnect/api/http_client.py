@@ -18,6 +18,7 @@ from kconnect.client.http_failures import (
     RedirectError,
     TooLargeError,
 )
+from kconnect.client.trust import trusting
 
 __all__ = [
     "Advice",
@@ -33,4 +34,5 @@ __all__ = [
     "TooLargeError",
     "origin",
     "shown_url",
+    "trusting",
 ]

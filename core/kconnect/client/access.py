@@ -6,6 +6,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kconnect.client.trust import trusting
 from kconnect.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class ClientAccess:
         import ssl
 
         try:
-            context = ssl.create_default_context(cafile=self.ca)
+            context = trusting(self.ca)
         except (OSError, ssl.SSLError) as err:
             raise ConfigError(
                 f"{self.ca} cannot be used as CA certificates: {_why(err)}", hint="It holds PEM text."

@@ -44,6 +44,7 @@ from kconnect.client.http_wire import (
     proxy_of,
     tunnel,
 )
+from kconnect.client.trust import trusting
 from kconnect.logs.wording import pluralize
 
 if TYPE_CHECKING:
@@ -112,12 +113,6 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
 
 
-def _system_tls() -> ssl.SSLContext:
-    import ssl
-
-    return ssl.create_default_context()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """How one caller talks to a server. Units: seconds, bytes."""
@@ -132,7 +127,7 @@ class Terms:
     """Limits an answer; more is an error."""
     cuts: bool = False
     """What is beyond `most_bytes` is left unread instead: for those who want the status only."""
-    tls: Callable[[], ssl.SSLContext] = _system_tls
+    tls: Callable[[], ssl.SSLContext] = trusting
     """Called at the first https URL. Errors: its own, such as ConfigError."""
     certificate: str | None = None
     """File of our certificate, for messages."""

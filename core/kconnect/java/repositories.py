@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from kconnect.client.http_exchange import HttpExchange, Request, Response, Terms
 from kconnect.client.http_failures import HttpFailure
+from kconnect.client.trust import trusting
 from kconnect.errors import EnvironmentProblemError, NotFoundError, UnreachableError
 
 if TYPE_CHECKING:
@@ -178,12 +179,10 @@ def _urls() -> dict[str, str]:
 
 def _tls() -> ssl.SSLContext:
     """What the system trusts, and what jgo's own requests trust: REQUESTS_CA_BUNDLE or the certificates of certifi."""
-    import ssl
-
     from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
     named = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or DEFAULT_CA_BUNDLE_PATH
-    context = ssl.create_default_context()
+    context = trusting()
     try:
         if Path(named).is_dir():
             context.load_verify_locations(capath=named)

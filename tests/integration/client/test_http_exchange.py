@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +14,7 @@ import pytest
 from kconnect.api.http_client import HttpExchange, HttpFailure, LateError, Request, Response, Terms, TooLargeError
 from kconnect.client.http_failures import BadAddressError, BrokenOffError, NotConnectedError
 from kconnect.client.http_wire import Silence
+from kconnect.client.trust import trusting
 from kit.bad_servers import ILLNESSES, answering, bad_server, listening, tls_of
 from kit.certificates import Authority
 from kit.pace import ample_s, now
@@ -177,7 +177,7 @@ def test_another_thread_ends_a_wait_and_all_later_ones(what: str) -> None:
 @pytest.mark.parametrize("is_tls", [False, True], ids=["http", "https"])
 def test_while_a_server_is_silent_its_caller_may_look_what_is_the_matter(is_tls: bool, tmp_path: Path) -> None:
     authority = Authority()
-    trusted = ssl.create_default_context(cafile=str(authority.file(tmp_path / "ca.pem")))
+    trusted = trusting(str(authority.file(tmp_path / "ca.pem")))
     tls = tls_of(authority.sign("127.0.0.1"), tmp_path) if is_tls else None
     over, looks = threading.Event(), 0
 
@@ -203,7 +203,7 @@ def test_while_a_server_is_silent_its_caller_may_look_what_is_the_matter(is_tls:
 
 def test_tls_is_checked_against_what_the_caller_trusts(tmp_path: Path) -> None:
     authority = Authority()
-    trusted = ssl.create_default_context(cafile=str(authority.file(tmp_path / "ca.pem")))
+    trusted = trusting(str(authority.file(tmp_path / "ca.pem")))
     with bad_server(answering(b"safe"), tls_of(authority.sign("127.0.0.1"), tmp_path)) as address:
         assert get("/", base=f"https://{address}", tls=lambda: trusted).body == b"safe"
     with bad_server(answering(b"old"), tls_of(authority.sign("127.0.0.1", valid_days=-1), tmp_path)) as address:
@@ -237,7 +237,7 @@ def test_proxies_are_asked_only_where_the_caller_wants_them(server: Keeping, mon
 
 def test_https_goes_through_a_tunnel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority = Authority()
-    trusted = ssl.create_default_context(cafile=str(authority.file(tmp_path / "ca.pem")))
+    trusted = trusting(str(authority.file(tmp_path / "ca.pem")))
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with bad_server(answering(b"safe"), tls_of(authority.sign("127.0.0.1"), tmp_path)) as address:

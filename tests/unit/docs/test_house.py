@@ -123,3 +123,14 @@ def test_http_is_spoken_in_one_place() -> None:
         "kconnect/client/http_wire.py",
         "kconnect/builtin/types/iceberg_catalog.py",  # puts a deadline into pyiceberg's own session
     }
+
+
+def test_what_clients_trust_is_said_in_one_place() -> None:
+    """Python's own default refuses more from release to release: `kconnect.client.trust` is alike on each."""
+    making = {
+        path.relative_to(folder).as_posix()
+        for folder in _SOURCES.values()
+        for path in folder.rglob("*.py")
+        if "create_default_context" in path.read_text("utf-8")
+    }
+    assert making == {"kconnect/client/trust.py"}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import ssl
 import time
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -27,6 +26,7 @@ from kconnect.api.http_client import (
     TooLargeError,
     origin,
     shown_url,
+    trusting,
 )
 
 # As urllib and browsers
@@ -56,7 +56,7 @@ class HttpClient:
         self._base_url = base_url
         self._headers = dict(headers)
         self._token = token
-        context = ssl.create_default_context()
+        context = trusting()
         if ca_file is not None:
             try:
                 context.load_verify_locations(cafile=ca_file)

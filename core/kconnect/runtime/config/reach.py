@@ -91,7 +91,9 @@ def hello_of_broker(*, tls: bool) -> bytes:
         return struct.pack(">ihhih", 10, _API_VERSIONS, 0, 1, -1)
     import ssl
 
-    context = ssl.create_default_context()
+    from kconnect.client.trust import trusting
+
+    context = trusting()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is believed that it says
     sent = ssl.MemoryBIO()
     with suppress(ssl.SSLWantReadError):

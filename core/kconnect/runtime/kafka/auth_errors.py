@@ -13,6 +13,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
+from kconnect.client.trust import trusting
 from kconnect.errors import ConnectError
 
 # A broker answers a handshake in milliseconds; this one only serves to improve an error message.
@@ -65,7 +66,7 @@ def refusal_error(lead: str, error: KafkaError, ca_pem: str | None) -> ConnectEr
 def _verdict(host: str, port: int, ca_pem: str | None) -> str | None:
     """OpenSSL's verdict on the broker's certificate; None if unreachable or if it finds nothing wrong."""
     try:
-        context = ssl.create_default_context(cadata=ca_pem)
+        context = trusting(cadata=ca_pem)
         with (
             socket.create_connection((host, port), _ASK_TIMEOUT_S) as plain,
             context.wrap_socket(plain, server_hostname=host),

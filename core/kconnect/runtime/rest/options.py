@@ -18,6 +18,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kconnect.client.trust import trusting
 from kconnect.errors import ConfigError
 from kconnect.runtime.config.own_worker_keys import own_topics
 from kconnect.runtime.config.worker_config import WorkerConfig
@@ -69,7 +70,7 @@ class RestOptions:
     namespace: str | None = None
     """The path below which other workers of a MirrorMaker flow ask; all else is for this machine alone then."""
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
-    peer_tls: Callable[[], ssl.SSLContext] = field(default=ssl.create_default_context, repr=False)
+    peer_tls: Callable[[], ssl.SSLContext] = field(default=trusting, repr=False)
     """Makes what other workers of the cluster are shown, and how they are checked, over https."""
     peer_scheme: str | None = None
     """http or https of rest.advertised.listener; None: http if there is such a listener."""

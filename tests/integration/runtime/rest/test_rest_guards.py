@@ -6,13 +6,13 @@ import base64
 import http.client
 import json
 import socket
-import ssl
 import time
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
 
+from kconnect.client.trust import trusting
 from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.metrics import prometheus_text
 from kconnect.runtime.rest import RestOptions, RestServer
@@ -36,7 +36,7 @@ ROLES = '[[grant]]\nrole="admin"\nusers=["ann"]\n[[grant]]\nrole="operator"\nuse
 def ask(url, method, path, body=None, *, headers=None, cert=None, ca=None):
     address = urlsplit(url)
     if address.scheme == "https":
-        context = ssl.create_default_context(cafile=ca)
+        context = trusting(ca)
         if cert:
             context.load_cert_chain(cert)
         connection = http.client.HTTPSConnection(address.netloc, context=context, timeout=ample_s(10))

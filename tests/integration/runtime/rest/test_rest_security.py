@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from kconnect.client import ClientAccess, ConnectClient
+from kconnect.client.trust import trusting
 from kconnect.errors import ConfigError, ConnectError, EnvironmentProblemError, UnreachableError
 from kconnect.runtime.config import StandaloneConfig
 from kconnect.runtime.rest import RestOptions, RestServer
@@ -84,7 +85,7 @@ def test_http_and_https_are_served_side_by_side(server_pem, ca):
 
 def test_the_location_of_a_new_connector_is_https_where_it_was_made_by_https(server_pem, ca):
     with serving(https({"ssl.keystore.location": server_pem})) as server:
-        context = ssl.create_default_context(cafile=ca)
+        context = trusting(ca)
         connection = http.client.HTTPSConnection(urlsplit(server.urls[0]).netloc, context=context, timeout=ample_s(5))
         body = json.dumps({"name": "a", "config": file_source()})
         connection.request("POST", "/connectors", body, {"Content-Type": "application/json"})
@@ -197,7 +198,7 @@ def test_an_unknown_authority_and_the_wrong_scheme_are_reported_in_a_sentence(se
 def test_only_the_enabled_protocols_are_spoken(server_pem, ca):
     settings = https({"ssl.keystore.location": server_pem, "ssl.enabled.protocols": "TLSv1.3"})
     with serving(settings) as server:
-        old = ssl.create_default_context(cafile=ca)
+        old = trusting(ca)
         old.maximum_version = ssl.TLSVersion.TLSv1_2
         connection = http.client.HTTPSConnection(urlsplit(server.urls[0]).netloc, context=old, timeout=ample_s(5))
         with pytest.raises(ssl.SSLError):
@@ -247,7 +248,7 @@ def test_admin_has_listeners_of_its_own_with_their_own_certificate_and_users(tmp
             assert isinstance(client.loggers(), dict)
             with pytest.raises(ConnectError):
                 client.connectors()
-        context = ssl.create_default_context(cafile=ca)
+        context = trusting(ca)
         assert ask(server.admin_urls[0], "GET", "/admin/loggers", context=context)[0] == 401
         with ConnectClient(server.urls[0], access=access) as client, pytest.raises(ConnectError, match="404"):
             client.loggers()

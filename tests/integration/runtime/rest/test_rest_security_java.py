@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from kconnect.client import ClientAccess, ConnectClient
+from kconnect.client.trust import trusting
 from kconnect.errors import ConnectError, UnreachableError
 from kconnect.java.devbroker import DevBroker
 from kconnect.runtime.config import StandaloneConfig
@@ -79,7 +80,7 @@ class Site:
         return ClientAccess(user="ann", password="s3cret", ca=self.ca, cert=self.friend_pem)
 
     def context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self.ca)
+        context = trusting(self.ca)
         context.load_cert_chain(self.friend_pem)
         return context
 
