@@ -107,7 +107,7 @@ class RecordedEvents:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._states: list[tuple[TaskId, int, RunState]] = []
+        self._states: list[tuple[TaskId, int, RunState, str | None]] = []
         self.notices: list[object] = []
         self.markers: list[object] = []
         """Those of `MemorySpark.settle`."""
@@ -117,7 +117,7 @@ class RecordedEvents:
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
         with self._lock:
-            self._states.append((task_id, run, state))
+            self._states.append((task_id, run, state, trace))
             if trace is not None:
                 self.traces[task_id] = trace
 
@@ -136,12 +136,18 @@ class RecordedEvents:
     def check_run(self, task_id: TaskId, run: int) -> None:
         """All may run."""
 
-    def by_run(self) -> dict[tuple[TaskId, int], list[RunState]]:
-        """The states of each run of a task, in order."""
+    def by_run(self, *, with_reasons: bool = True) -> dict[tuple[TaskId, int], list[RunState]]:
+        """The states of each run of a task, in order.
+
+        `with_reasons`: also those that only say why one that is UNASSIGNED waits.
+        """
         found: defaultdict[tuple[TaskId, int], list[RunState]] = defaultdict(list)
         with self._lock:
-            for task_id, run, state in self._states:
-                found[task_id, run].append(state)
+            for task_id, run, state, trace in self._states:
+                states = found[task_id, run]
+                is_reason = trace is not None and state is RunState.UNASSIGNED and states[-1:] == [state]
+                if with_reasons or not is_reason:
+                    states.append(state)
         return dict(found)
 
     def count(self) -> int:
