@@ -193,13 +193,12 @@ class UnitSender:
         """Send a unit. False when the task is stopped before the producer took all of it."""
         if self._control.is_cancelled or not self._topics.ensure(ready.topics):
             return False
-        return self._sent(ready)
+        return self._sent(self._guarantee.begin_unit(ready.positions, ready.kept), ready)
 
-    def _sent(self, ready: ReadyUnit) -> bool:
+    def _sent(self, unit: SourceUnit, ready: ReadyUnit) -> bool:
         """In a frame of its own. On newer Pythons an error that was met while topics were looked for keeps all frames
         around it until the collector comes; a delivery among their variables would be no end of its unit until then.
         """
-        unit = self._guarantee.begin_unit(ready.positions, ready.kept)
         delivery = self._delivery(unit, ready)
         if ready.batches:
             sent = all(self._producer.send_batch(batch, delivery, self._gives_up) for batch in ready.batches)
