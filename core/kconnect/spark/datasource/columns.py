@@ -99,16 +99,16 @@ def is_record_schema(names: Sequence[str]) -> bool:
 
 
 def check_record_columns(schema: pa.Schema) -> None:
-    """Refuse, while Spark plans, columns whose type the part of a record of their name cannot have.
+    """Refuse, while Spark plans, columns whose type does not fit the part of a record that they name.
 
-    Keys and values are of any type; `partition` is nothing that anybody reads or writes but a number.
+    Keys and values may have any type.
     Errors: ConfigError with column and type.
     """
     for field in schema:
         takes, are = _TAKEN.get(field.name, (None, ""))
         if takes is not None and not takes(field.type):
             raise ConfigError(
-                f"The column {field.name} is {field.type}, and {field.name} of a record is {are}",
+                f"The column {field.name} is {field.type}, and the {field.name} of a record must be {are}",
                 hint='Cast it; where it is a field of the value, .option("kconnect.columns", "value") says so.',
             )
 
@@ -148,7 +148,7 @@ _TAKEN: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "topic": (_is_text, "text"),
     "partition": (_is_number, "a number"),
     "timestamp": (_is_time, "a timestamp, or a bigint of milliseconds"),
-    "headers": (_are_headers, "an array of structs of key, a text, and value, binary or text"),
+    "headers": (_are_headers, "array<struct<key: string, value: binary>>, where value may also be string"),
 }
 
 

@@ -46,7 +46,7 @@ class SinkLayout:
         """Errors: ConfigError when rows have no columns or no topic, or a column has not the type of its part."""
         names = schema.names
         if not names:
-            raise ConfigError("The DataFrame has no columns: its rows would be records without any value")
+            raise ConfigError("The DataFrame has no columns, so its rows have no value to write")
         is_record = is_record_schema(names) if columns == "auto" else columns == "record"
         if is_record and "value" not in names:
             raise ConfigError(f"The DataFrame has no column value, its columns are {', '.join(names)}")

@@ -134,7 +134,7 @@ def test_a_field_that_the_first_records_did_not_have_is_reported_unless_the_user
 def test_columns_of_another_type_than_the_part_of_a_record_are_refused_while_spark_plans() -> None:
     schema = StructType([StructField("value", StringType()), StructField("headers", StringType())])
     options = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
-    with pytest.raises(ConnectError, match="The column headers is string, and headers of a record is an array"):
+    with pytest.raises(ConnectError, match="The column headers is string, and the headers of a record must be array"):
         KConnectFormat(options).reader(schema)
 
 

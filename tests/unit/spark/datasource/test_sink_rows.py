@@ -127,13 +127,29 @@ _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 @pytest.mark.parametrize(
     ("column", "kind", "said"),
     [
-        ("topic", pa.int32(), "The column topic is int32, and topic of a record is text"),
-        ("partition", pa.string(), "The column partition is string, and partition of a record is a number"),
-        ("timestamp", pa.string(), "The column timestamp is string, and timestamp of a record is a timestamp, or a "),
-        ("timestamp", pa.date32(), r"The column timestamp is date32\[day\], and timestamp of a record is a timestamp"),
-        ("headers", pa.map_(pa.string(), pa.string()), "The column headers is map<string, string>, and headers of a "),
+        ("topic", pa.int32(), "The column topic is int32, and the topic of a record must be text"),
+        ("partition", pa.string(), "The column partition is string, and the partition of a record must be a number"),
+        (
+            "timestamp",
+            pa.string(),
+            "The column timestamp is string, and the timestamp of a record must be a timestamp, or a ",
+        ),
+        (
+            "timestamp",
+            pa.date32(),
+            r"The column timestamp is date32\[day\], and the timestamp of a record must be a timestamp",
+        ),
+        (
+            "headers",
+            pa.map_(pa.string(), pa.string()),
+            "The column headers is map<string, string>, and the headers of a ",
+        ),
         ("headers", pa.list_(pa.struct([("key", pa.string())])), "The column headers is list<item: struct<key: string"),
-        ("headers", pa.list_(pa.string()), "The column headers is list<item: string>, and headers of a record is an "),
+        (
+            "headers",
+            pa.list_(pa.string()),
+            "The column headers is list<item: string>, and the headers of a record must be ",
+        ),
     ],
 )
 def test_a_part_of_a_record_of_another_type_is_refused_while_spark_plans(
