@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any
@@ -493,24 +493,3 @@ def _state_json(status: ConnectorState | TaskState) -> dict[str, Any]:
     if status.condition is not None:
         body["condition"] = status.condition.to_json()
     return body
-
-
-def named_plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The plugins that a connector's config names: the prefix of their settings, and the name of the class.
-
-    `("", "FileStreamSource")`, `("transforms.wrap.", "HoistField$Value")`. Nothing is looked up, and an invalid config
-    gives what can be read from it.
-    """
-    yield from _named("", config.get("connector.class"))
-    for kind in ("transforms", "predicates"):
-        listed: object = config.get(kind)  # text, unless the record was written by hand
-        for alias in dict.fromkeys(listed.split(",") if isinstance(listed, str) else ()):
-            prefix = f"{kind}.{alias.strip()}."
-            yield from _named(prefix, config.get(f"{prefix}type"))
-    for key in ("key.converter", "value.converter", "header.converter"):
-        yield from _named(f"{key}.", config.get(key))
-
-
-def _named(prefix: str, name: object) -> Iterator[tuple[str, str]]:
-    if isinstance(name, str) and name.strip():
-        yield prefix, name.strip()

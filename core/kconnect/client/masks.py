@@ -8,13 +8,12 @@ say so are. `${file:..}` and the like only say where a secret is, and are shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from kconnect.errors import BadRequestError, ForbiddenError, NotFoundError
 from kconnect.logs.log_context import hide_in_urls, is_secret
 from kconnect.logs.redaction import HIDDEN
-from kconnect.model import named_plugins
 
 V = TypeVar("V")
 _REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
@@ -110,3 +109,24 @@ def unmasked(config: Mapping[str, V], live: Mapping[str, V], of: str, where: str
 def _is_mask(value: str) -> bool:
     """Whether it is a mask, or a URL that has one where its secret was."""
     return value == HIDDEN or (HIDDEN in value and _hidden_in_url(value.replace(HIDDEN, "x")) == value)
+
+
+def named_plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The plugins that a connector's config names: the prefix of their settings, and the name of the class.
+
+    `("", "FileStreamSource")`, `("transforms.wrap.", "HoistField$Value")`. Nothing is looked up, and an invalid config
+    gives what can be read from it.
+    """
+    yield from _named("", config.get("connector.class"))
+    for kind in ("transforms", "predicates"):
+        listed: object = config.get(kind)  # text, unless the record was written by hand
+        for alias in dict.fromkeys(listed.split(",") if isinstance(listed, str) else ()):
+            prefix = f"{kind}.{alias.strip()}."
+            yield from _named(prefix, config.get(f"{prefix}type"))
+    for key in ("key.converter", "value.converter", "header.converter"):
+        yield from _named(f"{key}.", config.get(key))
+
+
+def _named(prefix: str, name: object) -> Iterator[tuple[str, str]]:
+    if isinstance(name, str) and name.strip():
+        yield prefix, name.strip()

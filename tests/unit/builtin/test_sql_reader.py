@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from kconnect.builtin.connectors.sql.sql_chunks import Chunk, Target
 from kconnect.builtin.connectors.sql.sql_columns import TypeSettings
 from kconnect.builtin.connectors.sql.sql_connection import engine_of
 from kconnect.builtin.connectors.sql.sql_cursor import Place
 from kconnect.builtin.connectors.sql.sql_reader import (
-    Chunk,
     ReadSettings,
     RoundBegin,
     RoundEnd,
     RoundLeftError,
     RoundReader,
-    Target,
 )
 from kconnect.builtin.connectors.sql.sql_tables import TableId
 from kit.waiting import eventually

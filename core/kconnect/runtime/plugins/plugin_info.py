@@ -16,9 +16,9 @@ from kconnect.api import (
     SourceConnector,
     Transformation,
 )
+from kconnect.client.masks import named_plugins
 from kconnect.errors import ConfigError
 from kconnect.java.compat.maven_version_range import version_order
-from kconnect.model import named_plugins
 from kconnect.runtime.plugins.aliases import PluginType
 
 log = logging.getLogger(__name__)

@@ -26,6 +26,7 @@ from kconnect.api import (
 )
 from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import with_problems
+from kconnect.builtin.connectors.sql.sql_chunks import Chunk, Target
 from kconnect.builtin.connectors.sql.sql_columns import Misfit, RowShape, TypeSettings
 from kconnect.builtin.connectors.sql.sql_connection import (
     cause_of,
@@ -36,14 +37,12 @@ from kconnect.builtin.connectors.sql.sql_connection import (
 from kconnect.builtin.connectors.sql.sql_cursor import Place, offset_columns
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql.sql_reader import (
-    Chunk,
     ReadSettings,
     RoundBegin,
     RoundEnd,
     RoundLeftError,
     RoundReader,
     TableChangedError,
-    Target,
 )
 from kconnect.builtin.connectors.sql.sql_source_checks import database_problems, problems
 from kconnect.builtin.connectors.sql.sql_source_config import CONFIG, query_of, settings_of

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kconnect.api.config_parse import ConfigType
-from kconnect.client.masks import masked
+from kconnect.client.masks import masked, named_plugins
 from kconnect.errors import ConnectError
 from kconnect.logs.redaction import redact
-from kconnect.model import named_plugins, offsets_to_json
+from kconnect.model import offsets_to_json
 from kconnect.runtime.herder.interface import AnyWorker, Connectors, Herder, Offsets, Plugins
 from kconnect.runtime.rest.access.access import Access
 from kconnect.runtime.rest.access.callers import ANONYMOUS, Caller

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kconnect.api import ConfigDef
+from kconnect.client.masks import named_plugins
 from kconnect.errors import ConnectError
-from kconnect.model import named_plugins
 from kconnect.runtime.plugins.plugin_info import CONVERTERS, PasswordSettings
 
 
