@@ -202,24 +202,29 @@ class _RawPathRoute(BaseRoute):
         operation = self._operations.get("GET" if method == "HEAD" else method)
         if operation is None:
             return _options(self._endpoint) if method == "OPTIONS" else _plain_error(405, "Method Not Allowed")
+        raw_path, recorder = request.scope["raw_path"].decode("latin-1"), self._shared.recorder
+        connector = None
         try:
             connector = _decoded(request.path_params["name"]) if "name" in request.path_params else None
             access = self._shared.gatekeeper.access(request.scope, self._shared.herder.peer_signature)
         except (BadRequestError, ForbiddenError) as err:
             status, message = status_and_message(err, method, self._endpoint.path)
-            return _json_response(status, error_body(status, message))
+            body = error_body(status, message)
+            if operation.is_change(method):  # nothing that another worker is said to say counts
+                access = self._shared.gatekeeper.access(request.scope)
+                recorder.attempt(method, self._endpoint.path, raw_path, connector).end(access, status, body, {})
+            return _json_response(status, body)
         if not operation.is_change(method):
             return await self._admitted(request, operation, access, connector, operation)
-        raw_path, recorder = request.scope["raw_path"].decode("latin-1"), self._shared.recorder
         attempt = recorder.attempt(method, self._endpoint.path, raw_path, connector)
         if recorder.refuses_changes and not access.is_audited:
             return _json_response(503, error_body(503, _NOT_WRITTEN_DOWN))
         try:
             response = await self._admitted(request, operation, access, connector, attempt.around(operation))
         except ClientDisconnect:
-            attempt.end(access, 499, b"")
+            attempt.end(access, 499, b"", {})
             raise
-        attempt.end(access, response.status_code, bytes(response.body))
+        attempt.end(access, response.status_code, bytes(response.body), response.headers)
         return response
 
     async def _admitted(

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -192,6 +192,10 @@ class Answer:
     empty: bool = False
     text: str | None = None
     """Replaces a JSON body: sent unchanged, with the endpoint's `media_type`."""
+
+
+CHANGE_HEADER: Final = "x-kconnect-change"
+"""On the answer to a forwarded request: the worker that gives it has the change in the cluster's history."""
 
 
 def no_content() -> Answer:

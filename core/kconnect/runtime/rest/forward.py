@@ -25,7 +25,7 @@ from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
 from kconnect.logs.redaction import redact
 from kconnect.runtime.herder.decisions.request_signatures import ALGORITHM_HEADER, SIGNATURE_HEADER
-from kconnect.runtime.rest.exchange import Answer, AskAnotherError, Call
+from kconnect.runtime.rest.exchange import CHANGE_HEADER, Answer, AskAnotherError, Call
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +169,8 @@ def _headers(call: Call[object], response: Response) -> Mapping[str, str]:
         headers["etag"] = etag
     if challenge := response.headers.get("www-authenticate"):
         headers["www-authenticate"] = challenge
+    if kept := response.headers.get(CHANGE_HEADER):
+        headers[CHANGE_HEADER] = kept
     return headers
 
 

@@ -73,6 +73,17 @@ def nobody_is_silent(cluster: MixedCluster, ours: Node) -> None:
     eventually(reported, 30, "both answer")
 
 
+def has_what_java_carried_out(ours: Node) -> None:
+    """Java's worker leads and keeps no history; who created a connector at ours, and where, is known all the same."""
+
+    def kept() -> bool:
+        changes = ours.get("/admin/connectors/pair1/changes")["changes"]
+        assert [(each["action"], each["user"], each["place"]) for each in changes] == [("create", "ANONYMOUS", ours.id)]
+        return True
+
+    eventually(kept, 30, "the change is in the history")
+
+
 def lacks_java_plugins(bare: ThreadWorker) -> None:
     """A worker without the folders of plugin.path fails what needs them, as Java's does, and runs the others."""
 
@@ -119,6 +130,7 @@ def test_either_kind_leads_and_either_takes_the_requests_of_the_other(broker: De
         owners = cluster.await_spread()
         no_restart_is_promised(cluster, java, ours)
         nobody_is_silent(cluster, ours)
+        has_what_java_carried_out(ours)
         cluster.write()
         assert cluster.await_same_statuses().keys() == {*cluster.sources, *followers.names}
         for kind in (java, ours):

@@ -12,13 +12,15 @@ import pytest
 
 from kconnect.admin.served.routes import served_endpoints
 from kconnect.api.rest_extension import USER
-from kconnect.errors import ConnectError
+from kconnect.client.http_exchange import Response
+from kconnect.errors import ConnectError, WrongWorkerError
 from kconnect.runtime.plugins import PluginRegistry
-from kconnect.runtime.rest.access.access import Gatekeeper
+from kconnect.runtime.rest.access.access import CALLER_HEADER, SIGNATURE_HEADER, Gatekeeper
 from kconnect.runtime.rest.access.roles_file import RolesFile
-from kconnect.runtime.rest.app import ENDPOINTS
+from kconnect.runtime.rest.app import ENDPOINTS, AppSettings
 from kconnect.runtime.rest.audit.entry import VIEWS
 from kconnect.runtime.rest.audit.trail import AuditTrail, FileSink
+from kconnect.runtime.rest.forward import Forwarder
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
 from kit.waiting import eventually
@@ -107,6 +109,16 @@ def test_what_is_denied_or_refused_is_written_down_with_its_reason(ask):
     assert (unknown["outcome"], unknown["user"]) == ("denied", "ANONYMOUS")
     _, (refused,) = ask("PUT", "/connectors/none/stop")
     assert (refused["outcome"], refused["status"], refused["connector"]) == ("refused", 404, "none")
+
+
+def test_who_pretends_to_be_another_worker_is_written_down_with_the_address_it_came_from(ask):
+    forged = {CALLER_HEADER: "bob", SIGNATURE_HEADER: "0" * 64}
+    answer, (line,) = ask("DELETE", "/connectors/a", headers=forged)
+    assert answer.status == 403
+    assert (line["outcome"], line["from"], line["connector"]) == ("denied", "10.0.0.7", "a")
+    assert "is not signed with this group's session key" in line["message"]
+    _, (line,) = ask("PUT", "/connectors/%zz/pause")
+    assert (line["outcome"], line["status"], line["connector"]) == ("refused", 400, None)
 
 
 def test_reading_and_validating_leave_no_line(ask):
@@ -227,3 +239,69 @@ def test_a_line_that_does_not_fit_on_the_disk_leaves_no_part_of_it(tmp_path):
 
 def _full():
     raise OSError(28, "No space left on device")
+
+
+class ApplicationPeer:
+    """Another worker's application, reached by forwarding."""
+
+    timeout_s = 60.0
+
+    def __init__(self, worker: RestCaller) -> None:
+        self._worker = worker
+
+    def send(self, url, request, within_s=None, silence=None):
+        answer = self._worker.ask(request.method, request.path, request.body or None, headers=dict(request.headers))
+        return Response(answer.status, answer.body, answer.headers)
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("is_java", [False, True], ids=["ours", "java"])
+def test_a_forwarded_change_is_in_the_history_once_with_its_user(is_java, sink, trail):
+    """By the worker that does it; by the one that forwarded it where that one keeps none, as Java's."""
+    leader, herder, kept = MemoryHerder(), MemoryHerder(), MemorySink()
+    keeping = AuditTrail([kept])
+    keeping.start()
+    behind = RestCaller(leader, changes=None if is_java else keeping)
+    forwarder = Forwarder(ApplicationPeer(behind), 3.0)
+    front = RestCaller(herder, forwarder=forwarder, changes=trail)
+    scope = {"client": ("10.0.0.7", 5000), USER: "ann"}
+    moves = [
+        ("put_connector", "PUT", "/connectors/a/config", file_source()),
+        ("put_connector", "POST", "/connectors", {"name": "b", "config": file_source()}),
+        ("delete_connector", "DELETE", "/connectors/b", None),
+    ]
+    try:
+        herder.put_connector("b", {**file_source(), "name": "b"}, replace=False)  # as the config topic has it then
+        for method, *request in moves:
+            herder.failures[method] = WrongWorkerError("Only the leader can do it.", "http://leader:8083")
+            answer = front.ask(*request, scope=scope)
+            assert answer.status < 300, answer
+        eventually(lambda: len(sink.lines) + len(kept.lines) >= len(moves), 5, "they are written down")
+    finally:
+        front.close()
+        behind.close()
+        forwarder.close()
+        keeping.stop()
+    lines, others = (sink.lines, kept.lines) if is_java else (kept.lines, sink.lines)
+    assert others == []
+    assert [(line["connector"], line["action"]) for line in lines] == [("a", "put"), ("b", "create"), ("b", "delete")]
+    if is_java:
+        assert {(line["user"], line["from"]) for line in lines} == {("ann", "10.0.0.7")}
+        assert lines[2]["before"]["topic"] == "t"
+
+
+def test_a_change_that_was_carried_out_after_its_deadline_is_in_the_history(sink, trail):
+    herder = MemoryHerder()
+    herder.held.add("put_connector")
+    caller = RestCaller(herder, AppSettings(request_timeout_s=0.05), changes=trail)
+    try:
+        answer = caller.ask("PUT", "/connectors/a/config", file_source())
+        assert answer.status == 500
+        assert sink.lines == []
+        herder.gate.set()
+        eventually(lambda: [line["connector"] for line in sink.lines] == ["a"], 5, "it is written down")
+    finally:
+        herder.gate.set()
+        caller.close()

@@ -1,6 +1,7 @@
 """Changes of configs and offsets over REST, for the log that the cluster shares: who, when, from where, before, after.
 
-The worker that carries a change out writes it down; one that forwarded the request says whose it is.
+The worker that carries a change out writes it down; one that forwarded the request says whose it is, and writes it
+down itself where that worker does not, as one of Java's.
 """
 
 from __future__ import annotations

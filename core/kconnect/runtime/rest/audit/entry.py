@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from kconnect.runtime.rest.access.access import Access
 from kconnect.runtime.rest.access.callers import ANONYMOUS, Caller
 from kconnect.runtime.rest.audit.changes import KEPT, change_line
 from kconnect.runtime.rest.audit.trail import AuditTrail
-from kconnect.runtime.rest.exchange import Answer, Call, Handler
+from kconnect.runtime.rest.exchange import CHANGE_HEADER, Answer, Call, Handler, json_bytes
 
 # Offsets of 10,000 partitions are 2 MB; brokers take 1 MB by default, and nobody reads that much
 _MOST_CHARS: Final = 100_000
@@ -129,7 +129,7 @@ class Attempt:
         self._is_done_here = False  # and not by the worker to which it is forwarded
 
     def around(self, handler: Handler) -> Handler:
-        """The same, with a look at what is there before."""
+        """The same, with a look at what is there before. What it has changed is kept even if nobody waits any more."""
         if self._trail is None and self._changes is None:
             return handler
 
@@ -137,17 +137,27 @@ class Attempt:
             self._call, self._before = call, before_of(self._route, call)
             answer = handler(call)
             self._is_done_here = True
-            return answer
+            return answer if self._changes is None else self._kept(self._changes, call, answer)
 
         return run
 
-    def end(self, access: Access, status: int, body: bytes) -> None:
-        """Hand the line to the trail, which renders it on its own thread. Nothing, if another worker does."""
+    def end(self, access: Access, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        """Hand the line to the trail, which renders it on its own thread. Nothing, if another worker does.
+
+        A worker that was forwarded the request and keeps no changes, as Java's, has this one keep them.
+        """
         time_ms = time.time_ns() // 1_000_000
         if self._trail is not None and not access.is_audited:
             self._trail.record(lambda: self._line(access, time_ms, status, body))
-        if self._changes is not None and self._is_done_here and status < 400:
+        if self._changes is not None and not self._is_done_here and status < 400 and CHANGE_HEADER not in headers:
             self._changes.record(lambda: self._change(access, time_ms, body))
+
+    def _kept(self, changes: AuditTrail, call: Call[Herder], answer: Answer) -> Answer:
+        time_ms, body = time.time_ns() // 1_000_000, b"" if answer.empty else json_bytes(answer.body)
+        changes.record(lambda: self._change(call.access, time_ms, body))
+        if not call.query_values("forward"):
+            return answer
+        return replace(answer, headers={**answer.headers, CHANGE_HEADER: "kept"})
 
     def _change(self, access: Access, time_ms: int, body: bytes) -> bytes:
         kind, action = KEPT[self._method, self._route]
