@@ -10,11 +10,19 @@ from typing import Any, Final
 
 from kconnect.runtime.kafka.librdkafka import PRODUCER, librdkafka
 
-__all__ = ["END_TRANSACTION", "INIT_PRODUCER_ID", "PRODUCE", "PlayedBroker", "played_broker"]
+__all__ = [
+    "CONSUMER_GROUP_HEARTBEAT",
+    "END_TRANSACTION",
+    "INIT_PRODUCER_ID",
+    "PRODUCE",
+    "PlayedBroker",
+    "played_broker",
+]
 
 PRODUCE: Final = 0
 INIT_PRODUCER_ID: Final = 22
 END_TRANSACTION: Final = 26
+CONSUMER_GROUP_HEARTBEAT: Final = 68
 _TEXT_BYTES: Final = 512
 
 
@@ -33,6 +41,10 @@ class PlayedBroker:
         """The next requests of this kind are answered with these errors."""
         errors = (c_int * len(codes))(*codes)
         self._library.rd_kafka_mock_push_request_errors_array(self._cluster, request, len(codes), errors)
+
+    def forget(self, request: int) -> None:
+        """It has no version of this kind of request any more."""
+        assert self._library.rd_kafka_mock_set_apiversion(self._cluster, request, -1, -1) == 0
 
     def close(self) -> None:
         self._library.rd_kafka_mock_cluster_destroy(self._cluster)
@@ -64,5 +76,6 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "cluster_bootstraps": (c_char_p, (c_void_p,)),
     "cluster_destroy": (None, (c_void_p,)),
     "topic_create": (c_int, (c_void_p, c_char_p, c_int, c_int)),
+    "set_apiversion": (c_int, (c_void_p, c_int16, c_int16, c_int16)),
     "push_request_errors_array": (None, (c_void_p, c_int16, c_size_t, POINTER(c_int))),
 }

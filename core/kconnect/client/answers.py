@@ -67,6 +67,10 @@ def as_names(body: Json) -> list[str]:
     return [str(name) for name in as_list(body)]
 
 
+def as_topics(body: Json, name: str) -> list[str]:
+    return as_names(as_object(as_object(body)[name])["topics"])
+
+
 def as_message(body: Json) -> str:
     return str(as_object(body)["message"])
 

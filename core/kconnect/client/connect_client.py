@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -22,20 +23,22 @@ from kconnect.client.answers import (
     as_task_conditions,
     as_task_infos,
     as_task_state,
+    as_topics,
     as_workers,
     having,
     samples_of,
 )
-from kconnect.client.exchange import Exchange
+from kconnect.client.exchange import Exchange, segment
 from kconnect.client.outage import Outage
 from kconnect.client.patience import Patience
 from kconnect.client.transport import FailoverTransport, Transport, checked_url, worker_exchange
 from kconnect.clock import Clock, SystemClock
-from kconnect.errors import NoRouteError
+from kconnect.errors import ConnectError, NoRouteError
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
     ConnectorStatus,
+    RunState,
     SinkLag,
     TaskCondition,
     TaskId,
@@ -120,7 +123,7 @@ class ConnectClient:
 
         NotFoundError from Java's workers, and where only admin listeners serve /admin.
         """
-        return self._exchange.read("GET", _admin_letters(name), as_object)
+        return self._exchange.read("GET", f"/admin{_path(name, 'dead-letters')}", as_object)
 
     def announce_replay(self, name: str, targets: Mapping[str, int], *, edited: bool = False) -> None:
         """Tell the worker's audit log that we replay dead letters now; ForbiddenError for who may not.
@@ -128,7 +131,7 @@ class ConnectClient:
         `targets`: how many dead letters go to which topics. `edited`: their records are changed on the way.
         """
         body: dict[str, Any] = {"targets": dict(targets), **({"edited": True} if edited else {})}
-        self._exchange.read_if_any("POST", f"{_admin_letters(name)}/replays", as_object, body)
+        self._exchange.read_if_any("POST", f"/admin{_path(name, 'dead-letters', 'replays')}", as_object, body)
 
     def health(self) -> dict[str, Any]:
         """`GET /health`: status (healthy, starting, unhealthy) and message; never an error while the worker answers."""
@@ -198,8 +201,15 @@ class ConnectClient:
     def patch_config(
         self, name: str, changes: Mapping[str, str | None], *, if_match: str | None = None
     ) -> ConnectorInfo:
-        """Change some settings of a connector; None removes one. Returns the changed connector."""
-        return self._exchange.read("PATCH", _path(name, "config"), as_info, dict(changes), if_match)
+        """Change some settings of a connector; None removes one. Returns the changed connector.
+
+        A worker before 3.8 (KIP-477) is sent the whole config, read a moment before.
+        """
+        try:
+            return self._exchange.read("PATCH", _path(name, "config"), as_info, dict(changes), if_match)
+        except NoRouteError:
+            merged = {**self.connector_config(name), **changes}
+        return self.put_connector_config(name, {key: text for key, text in merged.items() if text is not None})
 
     def delete_connector(self, name: str, *, if_match: str | None = None) -> None:
         """Stop a connector and forget its config; its offsets stay."""
@@ -220,17 +230,31 @@ class ConnectClient:
     def restart_connector(
         self, name: str, *, include_tasks: bool = False, only_failed: bool = False
     ) -> ConnectorStatus | None:
-        """Restart a connector; with one of the flags by a plan, whose status is returned."""
+        """Restart a connector; with one of the flags by a plan, whose status is returned.
+
+        A worker before 3.0 (KIP-745) restarts the connector whatever the flags; we then ask it for each task.
+        """
         path = _path(name, "restart")
         if not (include_tasks or only_failed):
             self._exchange.do("POST", path)
             return None
         flags = f"?includeTasks={str(include_tasks).lower()}&onlyFailed={str(only_failed).lower()}"
-        return self._exchange.read("POST", path + flags, as_status)
+        planned = self._exchange.read_if_any("POST", path + flags, as_status)
+        return planned if planned is not None else self._restarted_by_task(name, include_tasks, only_failed)
+
+    def _restarted_by_task(self, name: str, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """The status after the connector was restarted, and each task that the flags mean."""
+        status, tasks = self.connector_status(name), []
+        for task in status.tasks:
+            is_meant = include_tasks and (task.state is RunState.FAILED or not only_failed)
+            if is_meant:
+                self.restart_task(TaskId(name, task.id))
+            tasks.append(replace(task, state=RunState.RESTARTING) if is_meant else task)
+        return replace(status, connector=replace(status.connector, state=RunState.RESTARTING), tasks=tuple(tasks))
 
     def topics(self, name: str) -> list[str]:
         """Topics a connector was seen to use. Errors: ConnectError when the worker does not track them."""
-        return self._exchange.read("GET", _path(name, "topics"), lambda body: _topics(body, name))
+        return self._exchange.read("GET", _path(name, "topics"), lambda body: as_topics(body, name))
 
     def reset_topics(self, name: str) -> None:
         """Forget the topics a connector was seen to use. Errors: ConnectError when the worker does not allow it."""
@@ -294,7 +318,7 @@ class ConnectClient:
     def plugin_config(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
         """Settings of one plugin of any type: name, type, required, default_value, importance, documentation, .."""
         query = f"?version={quote(version, safe='')}" if version is not None else ""
-        path = f"/connector-plugins/{_segment(plugin)}/config{query}"
+        path = f"/connector-plugins/{segment(plugin)}/config{query}"
         return self._exchange.read("GET", path, as_objects)
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
@@ -304,7 +328,7 @@ class ConnectClient:
         visible}}, ..].
         """
         return self._exchange.read(
-            "PUT", f"/connector-plugins/{_segment(plugin)}/config/validate", having("configs"), dict(config)
+            "PUT", f"/connector-plugins/{segment(plugin)}/config/validate", having("configs"), dict(config)
         )
 
     def cluster(self) -> dict[str, Any]:
@@ -325,12 +349,12 @@ class ConnectClient:
         first_untested.
         """
         return self._exchange.read(
-            "GET", f"/admin/topics/{_segment(topic)}/records?{urlencode(query)}", having("records")
+            "GET", f"/admin/topics/{segment(topic)}/records?{urlencode(query)}", having("records")
         )
 
     def dead_letters(self, name: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """Dead letters of a connector that the worker reads. Shape: summary, notes; or topic, letters, more, notes."""
-        path = f"{_admin_letters(name)}/letters?{urlencode(query)}"
+        path = f"/admin{_path(name, 'dead-letters', 'letters')}?{urlencode(query)}"
         return self._exchange.read("GET", path, having("notes"))
 
     def replay(
@@ -340,7 +364,7 @@ class ConnectClient:
 
         `how`: the body of `/admin/connectors/{name}/dead-letters/replay`; of a plan also ends, warnings, shown.
         """
-        path = f"{_admin_letters(name)}/replay{'/plan' if plan else ''}?{urlencode(query)}"
+        path = f"/admin{_path(name, 'dead-letters', 'replay', *(['plan'] if plan else []))}?{urlencode(query)}"
         return self._exchange.read("POST", path, as_object, dict(how))
 
     def config_versions(self, name: str) -> list[dict[str, Any]]:
@@ -379,7 +403,7 @@ class ConnectClient:
 
     def offsets_at(self, name: str, target: Mapping[str, Any]) -> list[ConnectorOffset]:
         """Where a connector's partitions are at a target, such as {"to_time": ms}; changes nothing."""
-        path = f"/admin/connectors/{_segment(name)}/offsets/target"
+        path = f"/admin/connectors/{segment(name)}/offsets/target"
         return self._exchange.read("POST", path, offsets_from_json, dict(target))
 
     def conditions(self) -> dict[TaskId, TaskCondition]:
@@ -436,16 +460,23 @@ class ConnectClient:
 
     def logger(self, name: str) -> dict[str, Any]:
         """One logger: level, last_modified."""
-        return self._exchange.read("GET", f"/admin/loggers/{_segment(name)}", as_object)
+        return self._exchange.read("GET", f"/admin/loggers/{segment(name)}", as_object)
 
     def set_logger(self, name: str, level: str, *, scope: str | None = None) -> list[str]:
         """Set the level of a logger and of those below it; returns their names.
 
-        `scope`: "worker" (the default), or "cluster", which returns an empty list.
+        `scope`: "worker" (the default), or "cluster", which returns an empty list. Errors: ConnectError from a worker
+        before 3.7 (KIP-976), which does not look at it.
         """
         query = f"?scope={quote(scope, safe='')}" if scope is not None else ""
-        path = f"/admin/loggers/{_segment(name)}{query}"
-        return self._exchange.read_if_any("PUT", path, as_names, {"level": level}) or []
+        path = f"/admin/loggers/{segment(name)}{query}"
+        changed = self._exchange.read_if_any("PUT", path, as_names, {"level": level})
+        if changed is not None and scope == "cluster":
+            raise ConnectError(
+                f"Only {self.url} logs {name} at {level}: it has no scope=cluster, which came with 3.7 (KIP-976)",
+                hint="Ask each worker: --url.",
+            )
+        return changed or []
 
     def close(self) -> None:
         """Close connections. The client may be used again."""
@@ -463,19 +494,6 @@ class ConnectClient:
         self.close()
 
 
-def _admin_letters(name: str) -> str:
-    return f"/admin{_path(name)}/dead-letters"
-
-
 def _path(name: str, *rest: str) -> str:
     """Path below a connector."""
-    return "/".join(("/connectors", _segment(name), *rest))
-
-
-def _segment(name: str) -> str:
-    """One segment of a path. A name of dots is encoded too, or it would mean a folder."""
-    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
-
-
-def _topics(body: Any, name: str) -> list[str]:  # JSON
-    return as_names(as_object(as_object(body)[name])["topics"])
+    return "/".join(("/connectors", segment(name), *rest))

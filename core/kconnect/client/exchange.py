@@ -5,9 +5,11 @@ sentence.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote
 
 from kconnect.client.http_exchange import Request, Response
 from kconnect.client.outage import NO_ANSWER, NOTHING_CHANGED, OUTAGE_HEADER, Outage
@@ -138,6 +140,11 @@ class Exchange:
             raise _foreign(self._url_of(), str(request), response) from err
 
 
+def segment(name: str) -> str:
+    """A name as one segment of a path, also one of dots, which would mean a folder, or with slashes."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
+
+
 def refusal(url: str, user: str | None, request: str, response: Response) -> ConnectError:
     """The error for a status of 300 and above, with the worker's own message if it is Connect's."""
     status, message = response.status, message_of(response)
@@ -157,8 +164,8 @@ def refusal(url: str, user: str | None, request: str, response: Response) -> Con
         return TimedOutError(message, hint=AWAY_HINT if is_harmless else ADVICE.late)
     if status >= 500 and OUTAGE_HEADER in response.headers:
         return UnreachableError(message, hint=AWAY_HINT)
-    if status == 404 and message == NO_ROUTE:
-        return NoRouteError(f"{url} serves nothing at {request}: {NO_ROUTE}", hint=_NO_ROUTE_HINT)
+    if (status, message) in ((404, NO_ROUTE), (405, _NO_METHOD)):
+        return NoRouteError(f"{url} serves nothing at {request}: {message}", hint=_no_route_hint(request))
     return _KIND_OF.get(status, ConnectError)(message)
 
 
@@ -197,9 +204,19 @@ def _retry_after_s(response: Response) -> float | None:
 _GATEWAY: Final = (502, 503, 504)
 NO_ROUTE: Final = "HTTP 404 Not Found"
 """What Jersey says of a path that nothing serves, and our workers too."""
+_NO_METHOD: Final = "HTTP 405 Method Not Allowed"
 _NO_ROUTE_HINT: Final = (
     "Java's workers and older ones lack some paths. Does the URL of the worker have a path too many?"
 )
+_SINCE: Final = (
+    (r"(GET|PUT) /admin/loggers(/.*)?", "2.4 (KIP-495)"),
+    (r"(GET|PUT) /connectors/[^/]+/topics(/reset)?", "2.5 (KIP-558)"),
+    (r"GET /connector-plugins/[^/]+/config", "3.2 (KIP-769)"),
+    (r"(GET /connectors/[^/]+/offsets|PUT /connectors/[^/]+/stop)", "3.5 (KIP-875)"),
+    (r"(PATCH|DELETE) /connectors/[^/]+/offsets", "3.6 (KIP-875)"),
+    (r"PATCH /connectors/[^/]+/config", "3.8 (KIP-477)"),
+)
+"""The release of Kafka Connect that brought a route: an older worker lacks it."""
 _KIND_OF: dict[int, type[ConnectError]] = {
     400: BadRequestError,
     403: ForbiddenError,
@@ -207,6 +224,14 @@ _KIND_OF: dict[int, type[ConnectError]] = {
     413: BadRequestError,
     415: BadRequestError,
 }
+
+
+def _no_route_hint(request: str) -> str:
+    route = request.partition("?")[0]
+    for pattern, since in _SINCE:
+        if re.fullmatch(pattern, route):
+            return f"Kafka Connect has it since {since}; the worker is older, or not at this path of the URL."
+    return _NO_ROUTE_HINT
 
 
 def message_of(response: Response) -> str | None:

@@ -223,6 +223,61 @@ def test_a_path_behind_the_url_of_a_worker_is_shown_with_what_was_asked():
     assert "the URL" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("ask", "status", "since"),
+    [
+        (lambda c: c.connector_offsets("a.b"), 404, "3.5 (KIP-875)"),
+        (lambda c: c.offsets_and_lag("c"), 404, "3.5 (KIP-875)"),
+        (lambda c: c.stop_connector("c"), 404, "3.5 (KIP-875)"),
+        (lambda c: c.reset_connector_offsets("c"), 405, "3.6 (KIP-875)"),
+        (lambda c: c.plugin_config("p"), 404, "3.2 (KIP-769)"),
+        (lambda c: c.topics("c"), 404, "2.5 (KIP-558)"),
+        (lambda c: c.loggers(), 404, "2.4 (KIP-495)"),
+    ],
+)
+def test_a_route_that_an_older_worker_lacks_is_named_with_the_release_that_brought_it(ask, status, since):
+    client, seen = client_of(error(status, "HTTP 404 Not Found" if status == 404 else "HTTP 405 Method Not Allowed"))
+    with pytest.raises(NoRouteError, match="http://w:8083 serves nothing at ") as caught:
+        ask(client)
+    assert f"{seen[0]}" in str(caught.value)
+    assert f"Kafka Connect has it since {since}" in (caught.value.hint or "")
+
+
+def test_a_worker_before_3_8_is_sent_the_whole_config_for_a_patch():
+    info = {"name": "c", "config": {"a": "2", "b": "1"}, "tasks": [], "type": "source"}
+    old = {"a": "1", "b": "1", "gone": "1"}
+    client, seen = client_of(error(405, "HTTP 405 Method Not Allowed"), ok(old), ok(info))
+    assert client.patch_config("c", {"a": "2", "gone": None}).config == info["config"]
+    assert [f"{request}" for request in seen[1:]] == ["GET /connectors/c/config", "PUT /connectors/c/config"]
+    assert json.loads(seen[2].body) == {"a": "2", "b": "1"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "restarted"),
+    [
+        ({"include_tasks": True}, [0, 1]),
+        ({"include_tasks": True, "only_failed": True}, [0]),
+        ({"only_failed": True}, []),
+    ],
+)
+def test_a_worker_before_3_0_is_asked_for_each_task_of_a_restart(flags, restarted):
+    second = {"id": 1, "state": "RUNNING", "worker_id": "w:1"}
+    status = ok({**STATUS, "tasks": [*STATUS["tasks"], second]})
+    client, seen = client_of(Response(204, b""), status, Response(204, b""))
+    found = client.restart_connector("src", **flags)
+    assert [f"{request}" for request in seen[2:]] == [
+        f"POST /connectors/src/tasks/{number}/restart" for number in restarted
+    ]
+    assert found.connector.state is RunState.RESTARTING
+    assert [task.id for task in found.tasks if task.state is RunState.RESTARTING] == restarted
+
+
+def test_a_worker_before_3_7_sets_its_own_logger_and_no_others():
+    client, _ = client_of(ok(["a", "a.b"]))
+    with pytest.raises(ConnectError, match="Only http://w:8083 logs a at DEBUG: it has no scope=cluster"):
+        client.set_logger("a", "DEBUG", scope="cluster")
+
+
 def test_a_proxy_whose_worker_is_gone_is_reported_as_one():
     client, _ = client_of(Response(502, b"<html>Bad Gateway</html>"))
     with pytest.raises(UnreachableError, match="502, as a proxy does whose worker does not answer"):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
-from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kconnect.admin.console.assets import asset_url
+from kconnect.client.exchange import segment
 from kconnect.logs.wording import pluralize
 
 
@@ -35,11 +35,6 @@ def environment() -> Environment:
     found.filters["pluralize"] = pluralize
     found.filters["breakable"] = breakable
     return found
-
-
-def segment(text: str) -> str:
-    """A name as one segment of a path, also one of dots or with slashes."""
-    return quote(text, safe="") if text.strip(".") else text.replace(".", "%2E")
 
 
 def breakable(key: str) -> Markup:

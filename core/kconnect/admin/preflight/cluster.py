@@ -25,7 +25,13 @@ from kconnect.runtime.config.worker_config import DistributedConfig
 from kconnect.runtime.herder.assignment.protocol import PROTOCOL_TYPE, decode_metadata
 from kconnect.runtime.herder.group.admin_frames import DescribeGroup, GroupAnswer, GroupDescription
 from kconnect.runtime.herder.group.coordinator import Coordinator
-from kconnect.runtime.herder.group.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
+from kconnect.runtime.herder.group.errors import (
+    COORDINATOR_ELSEWHERE,
+    GroupRefusal,
+    Unanswered,
+    UnsupportedError,
+    error_name,
+)
 from kconnect.runtime.herder.group.frames import KafkaRequest
 from kconnect.runtime.herder.group.group_requests import ask_any
 from kconnect.runtime.herder.group.security import Access, access
@@ -39,6 +45,11 @@ _UNKNOWN: Final = Client()
 _DENIED_GROUP: Final = 30
 _DENIED_CLUSTER: Final = 31
 _DENIED_TRANSACTION: Final = 53
+_UNSUPPORTED: Final = 35
+_SILENT_CLOCK: Final = {
+    _DENIED_CLUSTER: "this principal may not DESCRIBE the cluster",
+    _UNSUPPORTED: "brokers tell it since Kafka 3.3, and not with ZooKeeper",
+}
 # The coordinator is loading, or is made: a new broker first makes its own topic for it
 _NOT_YET: Final = frozenset({14, *COORDINATOR_ELSEWHERE})
 _PAUSE_S: Final = 0.1
@@ -62,7 +73,10 @@ def cluster_probes(config: DistributedConfig, identity: ClientIdentity) -> list[
 
 def _clock(identity: ClientIdentity, within_s: float) -> Iterator[Result]:
     began_ms = time.time() * 1000
-    reported = ask_any(access(identity.java, "connect-check"), DescribeQuorum(), within_s)
+    try:
+        reported = ask_any(access(identity.java, "connect-check"), DescribeQuorum(), within_s)
+    except UnsupportedError:
+        reported = QuorumTime(_UNSUPPORTED)
     yield clock_result(reported, began_ms, time.time() * 1000, identity.title)
 
 
@@ -74,7 +88,7 @@ def clock_result(reported: QuorumTime, began_ms: float, ended_ms: float, clients
         return Result(check="clock", verdict=verdict, where=where, message=message, hint=hint, clients=clients)
 
     if reported.time_ms is None:
-        why = "this principal may not DESCRIBE the cluster" if reported.error == _DENIED_CLUSTER else "it does not say"
+        why = _SILENT_CLOCK.get(reported.error, "it does not say")
         return result(Verdict.UNKNOWN, f"its time is not known: {why}")
     # The answer was given at some time between the two
     skew_ms = max(reported.time_ms - ended_ms, began_ms - reported.time_ms, 0)

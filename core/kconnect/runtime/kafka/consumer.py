@@ -85,7 +85,8 @@ class RecordConsumer:
     ) -> None:
         """`reset`: where to begin without a committed offset, if not as `config` says.
 
-        `lost_joins`: finds that the group will not answer; another client then joins it. None: it is waited for.
+        `lost_joins`: finds that the group will not answer; another client then joins it, or with
+        `group.protocol=consumer` fetch() raises. None: it is waited for.
         """
         self._name = name
         self._group = str(config.get("group.id", ""))
@@ -97,11 +98,11 @@ class RecordConsumer:
         counts = {} if note_usage is None else ClientStatistics(note_usage).settings()
         self._make_client = partial(consumer_client, {**counts, **config}, self._log, on_commit=self._on_commit)
         self._client = self._make_client()
-        self._lost_joins = None if config.get("group.protocol") == "consumer" else lost_joins
+        self._lost_joins = lost_joins
+        self._is_of_brokers = config.get("group.protocol") == "consumer"
         # Only cooperative assignors assign partitions a few at a time; the binding does not report which one is in use.
         self._is_incremental = (
-            "cooperative" in str(config.get("partition.assignment.strategy", ""))
-            or config.get("group.protocol") == "consumer"
+            "cooperative" in str(config.get("partition.assignment.strategy", "")) or self._is_of_brokers
         )
         self._assigned: set[TopicPartition] = set()
         self._given: dict[tuple[str, int], int] = {}
@@ -179,6 +180,8 @@ class RecordConsumer:
     def _join_again_if_lost(self, lost_joins: LostJoins) -> None:
         if not lost_joins.is_lost(self._client.memberid):
             return
+        if self._is_of_brokers:  # of brokers before 4.0, which librdkafka asks in silence
+            raise self._not_joined()
         log.warning(
             "%s: the group %s does not have it, though it has asked to join: another client joins instead",
             self._name,
@@ -189,6 +192,13 @@ class RecordConsumer:
         if self._resets is not None:
             self._resets = self._resets.by(self._client)
         self._subscribe_to(self._topics)
+
+    def _not_joined(self) -> ConnectError:
+        return ConnectError(
+            f"{self._name} cannot join the group {self._group}: the brokers do not know group.protocol=consumer",
+            hint="They do since Kafka 4.0, unless group.coordinator.rebalance.protocols leaves it out: set "
+            "consumer.override.group.protocol=classic.",
+        )
 
     def _let_go(self) -> None:
         """Drop a client that would wait for an answer before it ends."""
@@ -335,7 +345,12 @@ class RecordConsumer:
         In close() librdkafka may drop the answer that the binding waits for inside a rebalance, with the interpreter's
         lock held: the process freezes for good (seen once, on a busy machine).
         """
-        self._client.unsubscribe()
+        try:
+            self._client.unsubscribe()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._FATAL:
+                raise
+            return  # it has lost all of them
         deadline = time.monotonic() + _GIVE_BACK_S
         while True:
             self._client.poll(_GIVE_BACK_STEP_S if self._assigned else 0)
@@ -438,6 +453,8 @@ class RecordConsumer:
                 good.append(message)
             elif error.code() in PASSING:
                 self._log.on_error(error)
+            elif error.code() == KafkaError._FATAL and "ConsumerGroupHeartbeat" in error.str():
+                raise self._not_joined()
             else:
                 where = f" from {message.topic()}-{message.partition()}" if message.topic() else ""
                 raise self._error(f"Records cannot be fetched{where}", error, message.topic())

@@ -165,7 +165,7 @@ def test_an_hour_of_a_connector_comes_with_its_metrics(console, herder):
 
 
 def connector_path():
-    from kconnect.admin.console.html import segment
+    from kconnect.client.exchange import segment
 
     return f"/ui/connectors/{segment(NASTY)}"
 

@@ -1,4 +1,4 @@
-"""What `connect check` concludes from what brokers tell: groups, clocks, certificates. No network."""
+"""What `connect check` concludes from what brokers tell: groups, clocks, certificates."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kconnect.admin.preflight.brokers import ClientIdentity
 from kconnect.admin.preflight.checks import certificate_result
-from kconnect.admin.preflight.cluster import QuorumTime, clock_result, group_result
+from kconnect.admin.preflight.cluster import QuorumTime, clock_probe, clock_result, group_result
 from kconnect.admin.preflight.results import Verdict
 from kconnect.admin.preflight.topics import existing, missing
 from kconnect.runtime.herder.assignment.protocol import MemberState, encode_metadata
 from kconnect.runtime.herder.group.admin_frames import GroupAnswer, GroupDescription, MemberDescription
 from kconnect.runtime.kafka.internal_topics import InternalTopicSpec
 from kconnect.runtime.kafka.topic_facts import TopicFacts
+from kit.pace import ample_s
+from kit.played_broker import played_broker
 
 SPEC = InternalTopicSpec(
     topic="c", setting="config.storage.topic", purpose="connector configurations", partitions=1, replication_factor=3
@@ -64,6 +67,14 @@ def test_clocks_are_compared_as_far_as_the_time_of_the_answer_lets_it_be_known(
 ) -> None:
     found = clock_result(QuorumTime(0, reported_ms), 10_000, 10_100, "worker")
     assert (found.verdict, found.message) == (verdict, words)
+
+
+def test_a_clock_is_not_checked_where_brokers_do_not_tell_the_time() -> None:
+    with played_broker() as old:  # has no DescribeQuorum, as Kafka before 3.3
+        probe = clock_probe(ClientIdentity(("worker",), {"bootstrap.servers": old.bootstrap}))
+        (found,) = probe.look(ample_s(5))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.message == "its time is not known: brokers tell it since Kafka 3.3, and not with ZooKeeper"
 
 
 def test_certificates_by_their_dates() -> None:

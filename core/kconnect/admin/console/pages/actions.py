@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kconnect.admin.cluster.port import Changes, PreparedChange
-from kconnect.admin.console.html import segment
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route, note_of, shown
 from kconnect.admin.console.seen import SeenConfig
+from kconnect.client.exchange import segment
 from kconnect.client.masks import Masks
 from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
 from kconnect.logs.wording import pluralize

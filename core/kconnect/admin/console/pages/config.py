@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.admin.console.config_form import OTHERS, ConfigForm, bare_form, config_form, config_of, setting_changes
-from kconnect.admin.console.html import segment
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route, note_of
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenConfig, merged
@@ -27,6 +26,7 @@ from kconnect.admin.direct.history.connector_history import (
 )
 from kconnect.admin.direct.read.installed_plugins import secret_masks
 from kconnect.admin.direct.read.reader import ClusterReader
+from kconnect.client.exchange import segment
 from kconnect.client.masks import Masks, masked_value, unmasked
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, PreconditionFailedError
 from kconnect.java.compat.properties import parse_properties

@@ -15,8 +15,9 @@ import orjson
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY
 from kconnect.admin.console.connector_rows import number_text
-from kconnect.admin.console.html import render, segment
+from kconnect.admin.console.html import render
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route, Unchanged
+from kconnect.client.exchange import segment
 from kconnect.client.masks import Masks
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError, NotFoundError

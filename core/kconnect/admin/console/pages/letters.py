@@ -30,11 +30,11 @@ from kconnect.admin.console.dead_letters import (
     typed,
     why_not_through,
 )
-from kconnect.admin.console.html import segment
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.dead_letters import DeadLetter, Marks, Outcome, Tally, letter_view, summary, summary_view
 from kconnect.admin.dead_letters.edits import PATCH_EXAMPLE, patch_between
+from kconnect.client.exchange import segment
 from kconnect.errors import BadRequestError, ConfigError, ConflictError, NotFoundError
 from kconnect.logs.redaction import redact
 from kconnect.logs.wording import pluralize

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from kconnect.admin.cluster.kept_change import KeptChange
 from kconnect.admin.cluster.port import PreparedChange
-from kconnect.admin.console.html import segment
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route, note_of, shown
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenOffsets
@@ -25,6 +24,7 @@ from kconnect.admin.direct.offsets.changes import check_readable
 from kconnect.admin.direct.offsets.sink_targets import Chosen, ShiftBy, SinkTarget, sink_offsets_at
 from kconnect.admin.direct.offsets.source_targets import source_offsets_at
 from kconnect.builtin.types.iso_text import moment_of_iso
+from kconnect.client.exchange import segment
 from kconnect.client.offset_history import (
     MovedOffset,
     OffsetEntries,
