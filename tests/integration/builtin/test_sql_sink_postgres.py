@@ -141,6 +141,24 @@ def test_a_column_widens_for_numbers_and_no_value_is_changed_by_the_database(ser
     ]
 
 
+def test_a_column_that_another_task_has_widened_is_not_made_narrower_again(server: str) -> None:
+    """Its bigint made 4 of the 3.5 that the other had written into its double."""
+    with sink_into(server, "shared", auto_evolve="true") as one, sink_into(server, "shared", auto_evolve="true") as two:
+        one.put({"id": 1, "n": 1, "v": "a"})
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute("ALTER TABLE shared ALTER n TYPE int, ALTER v TYPE varchar(3)")
+        for sink in (one, two):
+            sink.put({"id": 2, "n": 2, "v": "b"})
+        one.put({"id": 3, "n": 3.5, "v": "long"})
+        two.put({"id": 4, "n": 1 << 40, "v": "longer"})
+        two.put({"id": 5, "n": decimal.Decimal("0.25"), "v": "c"})
+    assert rows(server, "SELECT n, v FROM shared WHERE id > 2 ORDER BY id") == [
+        (3.5, "long"),
+        (float(1 << 40), "longer"),
+        (0.25, "c"),
+    ]
+
+
 @pytest.mark.parametrize("count", [1, 700])
 def test_columns_that_differ_in_case_alone_have_types_of_their_own(server: str, count: int) -> None:
     with sink_into(server, f"twins{count}") as sink:

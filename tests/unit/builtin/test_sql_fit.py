@@ -16,6 +16,7 @@ from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS
 from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, TableColumns, fitted, is_safe, wider
 from kconnect.builtin.connectors.sql.sql_rows import kind_of_values
 from kconnect.builtin.connectors.sql.sql_target_columns import mysql_columns, postgres_columns, sqlite_columns
+from kconnect.builtin.connectors.sql.sql_widening import definition_of
 from kconnect.testing import SinkHarness
 
 AT = dt.datetime(2026, 11, 28, 10, 0, 0, 500_000, dt.UTC)
@@ -243,7 +244,7 @@ def test_a_time_of_a_record_has_no_more_digits_than_its_column_but_one_of_a_sche
     at = dt.datetime(2025, 11, 27, 10, 0, 0, 123000, dt.UTC)
     for seconds in (
         *postgres_columns([("a", "timestamp(0) with time zone", True, False)], dt.UTC),
-        *mysql_columns([("a", "datetime", "datetime", None, None, 0, 1, 0)], DIALECTS["mysql"].adapt),
+        *mysql_columns([("a", "datetime", "datetime", None, None, 0, None, 1, 0)], DIALECTS["mysql"].adapt),
     ):
         fitted(seconds, 1764237600000, is_seen=True)
         fitted(seconds, at, is_seen=False)
@@ -311,7 +312,7 @@ def test_postgresql_does_not_get_what_it_would_change(type_name: str, bad: Any) 
 def test_mysql_does_not_get_what_it_would_change(type_name: str, given: Any, bad: Any) -> None:
     digits, scale = (8, 2) if "," in type_name and "'" not in type_name else (None, None)
     name = type_name.partition("(")[0]
-    row = ("a", name, type_name, digits, scale, 3 if name == "time" else None, 1, 0)
+    row = ("a", name, type_name, digits, scale, 3 if name == "time" else None, None, 1, 0)
     [found] = mysql_columns([row], DIALECTS["mysql"].adapt)
     fitted(found, given, is_seen=True)
     with pytest.raises(MisfitError):
@@ -340,9 +341,10 @@ def test_columns_of_each_database_are_known() -> None:
     ]
     found = mysql_columns(
         [
-            ("a", "int", "int(10) unsigned", 10, 0, None, 1, 0),
-            ("b", "tinyint", "tinyint(1)", 3, 0, None, 0, 1),
-            ("c", "datetime", "datetime(3)", None, None, 3, None, 0),
+            ("a", "int", "int(10) unsigned", 10, 0, None, None, 1, 0),
+            ("b", "tinyint", "tinyint(1)", 3, 0, None, None, 0, 1),
+            ("c", "datetime", "datetime(3)", None, None, 3, None, None, 0),
+            ("d", "varchar", "varchar(3)", None, None, None, 3, 1, 0),
         ],
         DIALECTS["mysql"].adapt,
     )
@@ -350,9 +352,11 @@ def test_columns_of_each_database_are_known() -> None:
         ("int32", True, None),
         ("", False, None),
         ("timestamp", False, 3),
+        ("text", False, None),
     ]
-    assert [one.is_null_if_left_out for one in found] == [True, False, False]
-    assert [one.is_key for one in found] == [False, True, False]
+    assert [one.length for one in found] == [None, None, None, 3]
+    assert [one.is_null_if_left_out for one in found] == [True, False, False, True]
+    assert [one.is_key for one in found] == [False, True, False, False]
     with pytest.raises(MisfitError):
         fitted(found[2], "2026-11-28T10:00:00.123456", is_seen=True)
     with pytest.raises(MisfitError):
@@ -370,6 +374,32 @@ def test_columns_of_each_database_are_known() -> None:
     assert not is_safe(real, [float("nan")])
     with pytest.raises(MisfitError, match="Column a is REAL, and would change the value nan"):
         fitted(real, float("nan"), is_seen=False)
+
+
+CREATED = """CREATE TABLE `a` (
+  `n` int(11) DEFAULT 1 COMMENT 'of `n` int(11), all',
+  `a ``b` varchar(3) CHARACTER SET latin1 NOT NULL,
+  "q" double CHECK (`q` > 0),
+  bare int(10) unsigned,
+  PRIMARY KEY (`n`)
+) ENGINE=InnoDB"""
+
+
+@pytest.mark.parametrize(
+    ("name", "type_name", "found"),
+    [
+        ("`n`", "int(11)", " DEFAULT 1 COMMENT 'of `n` int(11), all'"),
+        ("`a ``b`", "varchar(3)", " CHARACTER SET latin1 NOT NULL"),
+        ("`q`", "double", " CHECK (`q` > 0)"),
+        ("bare", "int(10) unsigned", ""),
+        ("`n`", "bigint(20)", None),
+        ("`other`", "int(11)", None),
+    ],
+)
+def test_all_that_a_table_says_of_a_column_is_found_behind_its_type(
+    name: str, type_name: str, found: str | None
+) -> None:
+    assert definition_of(CREATED, name, type_name) == found
 
 
 def test_a_kind_holds_all_values_and_the_wider_one_what_the_column_has() -> None:

@@ -140,6 +140,8 @@ def _longest(values: Sequence[str | None]) -> int:
 
 def wider(column: TableColumn, value: Any) -> str | None:
     """The kind that holds the value and all that the column may have; None where there is none."""
+    if column.kind == "text" and _VARYING.match(column.type_name):
+        return "text"
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         return None
     if column.kind == "decimal":
@@ -150,7 +152,8 @@ def wider(column: TableColumn, value: Any) -> str | None:
         return None
     if isinstance(value, float):
         return "float64"
-    return "int64" if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else "decimal"
+    low = 0 if column.is_unsigned and column.kind == "int64" else -(1 << 63)
+    return "int64" if isinstance(value, int) and low <= value < 1 << 63 else "decimal"
 
 
 def _int(column: TableColumn, value: Any) -> Any:
@@ -338,6 +341,7 @@ def _as_is(column: TableColumn, value: Any) -> Any:
     return value
 
 
+_VARYING: Final = re.compile("character varying|varchar")
 _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 _HAVE_NAN: Final = ("double precision", "real")
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]*")

@@ -15,7 +15,7 @@ from typing import Any, Final
 from kconnect.api import DataError
 from kconnect.builtin.connectors.sql.sql_blocks import Block
 from kconnect.builtin.connectors.sql.sql_errors import RefusedRecordError
-from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, TableColumns, fitted, is_safe, wider
+from kconnect.builtin.connectors.sql.sql_fit import MisfitError, TableColumn, TableColumns, fitted, is_safe
 from kconnect.builtin.connectors.sql.sql_rows import MOST_WIDENED, Row, kind_of_values, runs_of
 from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
 from kconnect.builtin.connectors.sql.sql_target_columns import (
@@ -26,6 +26,7 @@ from kconnect.builtin.connectors.sql.sql_target_columns import (
     sqlite_columns,
 )
 from kconnect.builtin.connectors.sql.sql_targets import plain_target
+from kconnect.builtin.connectors.sql.sql_widening import Widening
 from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, DiscardedRowError, Discards
 from kconnect.builtin.types.fitting import as_text
 
@@ -56,6 +57,7 @@ class TableShapes:
         self._discards = discards
         self._zone = zoneinfo.ZoneInfo(settings["db.timezone"])
         self._adapt = partial(database.dialect.adapt, zone=self._zone)
+        self._widening = Widening(database, self._column_now)
         self._tables: dict[str, TableColumns] = {}
         self._others: dict[str, str] = {}  # by table, the name of what SQLite takes for it
         self._nulls: list[tuple[str, DataError]] = []  # values that became null in this transaction
@@ -74,6 +76,7 @@ class TableShapes:
         """The tables may have other columns: a transaction that made some was rolled back."""
         self._tables.clear()
         self._others.clear()
+        self._widening.forget()
 
     def changed(self, table: str) -> None:
         """The table has got columns."""
@@ -250,8 +253,8 @@ class TableShapes:
             return None, {}
         if not self._evolves:
             raise error
-        if self._widen(cursor, row.table, column, value):
-            found = self._columns(cursor, row.table)[column.name]
+        found = self._widening.widened(cursor, row.table, column, value, is_seen=row.is_seen)
+        if found is not None:
             with contextlib.suppress(MisfitError):
                 return fitted(found, value, is_seen=row.is_seen), {}
         if not row.is_seen:
@@ -321,30 +324,9 @@ class TableShapes:
         cursor.execute(MYSQL_COLUMNS.format(schema=one, table=other), (schema or None, name))
         return mysql_columns(cursor.fetchall(), self._adapt)
 
-    def _widen(self, cursor: Any, table: str, column: TableColumn, value: Any) -> bool:
-        """Whether the column was made wider, so that it takes the value and all that it has."""
-        if self._dialect.name != "postgresql":
-            return False
-        kind = wider(column, value)
-        if kind is None:
-            return False
-        name, dialect = self._dialect.column(column.name), self._dialect
-        cursor.execute("SAVEPOINT kconnect_widen")
-        try:
-            if kind == "float64":
-                cursor.execute(f"SELECT 1 FROM {dialect.name_of(table)} WHERE abs({name}) > {1 << 53} LIMIT 1")
-                kind = "decimal" if cursor.fetchall() else kind
-            cursor.execute(f"ALTER TABLE {dialect.name_of(table)} ALTER COLUMN {name} TYPE {dialect.types[kind]}")
-        except self._database.driver.Error as error:
-            if self._database.may_pass(error):
-                raise
-            cursor.execute("ROLLBACK TO SAVEPOINT kconnect_widen")
-            log.warning("Column %s of table %s is not made %s: %s", column.name, table, dialect.types[kind], error)
-            return False
-        cursor.execute("RELEASE SAVEPOINT kconnect_widen")
-        log.info("Column %s of table %s is %s now", column.name, table, dialect.types[kind])
+    def _column_now(self, cursor: Any, table: str, name: str) -> TableColumn | None:
         self._tables.pop(table, None)
-        return True
+        return self._columns(cursor, table).get(name)
 
 
 def _fitted_by_columns(columns: TableColumns, run: Sequence[Row], unsafe: Sequence[int]) -> list[Row] | None:

@@ -98,6 +98,7 @@ def _postgres_column(name: str, type_name: str, zone: datetime.tzinfo) -> TableC
 
 MYSQL_COLUMNS: Final = (
     "SELECT c.column_name, c.data_type, c.column_type, c.numeric_precision, c.numeric_scale, c.datetime_precision, "
+    "CASE WHEN c.data_type IN ('char', 'varchar') THEN c.character_maximum_length END, "
     "t.table_type = 'BASE TABLE' AND c.is_nullable = 'YES' AND c.extra = '' "
     "AND (c.column_default IS NULL OR c.column_default = 'NULL'), "  # MariaDB writes the latter
     "c.column_key = 'PRI' "
@@ -110,7 +111,7 @@ MYSQL_COLUMNS: Final = (
 def mysql_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColumn]:
     """Reads what MYSQL_COLUMNS selects. A BOOLEAN is a tinyint(1), and takes true and false."""
     found = []
-    for name, data_type, column_type, digits, scale, fraction, is_null, is_key in rows:
+    for name, data_type, column_type, digits, scale, fraction, length, is_null, is_key in rows:
         kind = _MYSQL.get(str(data_type).lower(), "")
         if str(column_type).lower() == "tinyint(1)":
             kind = ""
@@ -120,6 +121,7 @@ def mysql_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColum
         is_unsigned = "unsigned" in str(column_type).lower()
         target = mysql_target(str(column_type), adapt)
         column = TableColumn(name, kind, str(column_type), precision, scale or 0, is_unsigned, target=target)
+        column = replace(column, length=int(length) if length is not None else None)
         found.append(replace(column, is_null_if_left_out=bool(is_null), is_key=bool(is_key)))
     return found
 
