@@ -159,7 +159,7 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
     Part(
         name="interop",
-        about="workers of Java's and ours in one group, on the same files, also bad ones, and topics, and called alike",
+        about="workers of Java's and ours in one group, on the same files, also bad ones, and topics; Kafka 2.8",
         tests=(
             "system/runtime/herder/test_cluster_bad_input.py",
             "system/runtime/herder/test_mixed_cluster.py",
@@ -167,6 +167,7 @@ PARTS: Final[tuple[Part, ...]] = (
             "system/cli/test_cli_with_our_worker.py",
             "system/runtime/pipeline/test_order_of_calls.py",
             "system/worker/test_bad_input.py",
+            "system/worker/test_older_kafka.py",
             "system/worker/test_takeover_java.py",
             "integration/admin/cluster/test_lag_on_java_workers.py",
             "integration/admin/direct/test_direct_java.py",
