@@ -26,7 +26,7 @@ from kit.tables import FORMATS, read_table, table_settings
 
 
 def table_ids(settings: dict[str, str]) -> list[Any]:
-    return [row["id"] if row["id"] is not None else row["id__v_text"] for row in read_table(settings).to_pylist()]
+    return [row["id"] if row["id"] is not None else row.get("id__v_text") for row in read_table(settings).to_pylist()]
 
 
 def objects(kind: str, folder: Path) -> list[Any]:
@@ -152,3 +152,25 @@ def test_a_value_without_fields_is_no_row_wherever_it_comes(sink: str, batch: in
             f"{record.error}".endswith("its value has no field, so that it is no row") for record in harness.errant
         )
     assert sorted(read()) == [1, 2]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("sink", [name for name in SINKS_OF_COLUMNS if not name.startswith("objects")])
+def test_a_value_of_nulls_alone_says_no_type_and_is_a_row_where_there_is_a_table(
+    sink: str, batch: int, tmp_path: Path
+) -> None:
+    """Of a database it was a column of texts for ever, and numbers became texts."""
+    connector, settings, read = SINKS_OF_COLUMNS[sink](tmp_path)
+    settings |= {"topics": "t", "errors.tolerance": "all", "auto.evolve": "true"}
+    texts = [b'{"id":null}', b'{"id":1}', b'{"id":null}', b'{"y":null}', b'{"id":2,"y":null}']
+    with SinkHarness(connector, settings) as harness:
+        for first in range(0, len(texts), batch):
+            for text in texts[first : first + batch]:
+                harness.take_in(text)
+            harness.deliver()
+            harness.commit()
+        early = [record.record.kafka_offset for record in harness.errant]
+        assert early == ([0] if batch == 1 else [])
+        assert all(f"{record.error}".endswith("so that no table can be made of it") for record in harness.errant)
+    rows = read()
+    assert Counter(rows) == {1: 1, 2: 1, None: 5 - 2 - len(early)}

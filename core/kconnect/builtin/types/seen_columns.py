@@ -85,6 +85,7 @@ def seen_table(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
 
 
 NO_FIELD: Final = "its value has no field, so that it is no row"
+NO_VALUE: Final = "it has no field with a value, so that no table can be made of it"
 
 
 def require_fields(columns: Sequence[pa.Array | pa.ChunkedArray], values: Callable[[], Sequence[Any]]) -> None:

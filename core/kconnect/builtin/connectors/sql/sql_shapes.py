@@ -29,6 +29,7 @@ from kconnect.builtin.connectors.sql.sql_targets import plain_target
 from kconnect.builtin.connectors.sql.sql_widening import Widening
 from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, DiscardedRowError, Discards
 from kconnect.builtin.types.fitting import as_text
+from kconnect.builtin.types.seen_columns import NO_VALUE
 
 log = logging.getLogger(__name__)
 
@@ -158,13 +159,15 @@ class TableShapes:
     def known(self, cursor: Any, rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
         """The rows without fields of which nothing is known yet: no columns, and null in all rows of the transaction.
 
-        `others`: those. A column made for such a field would be one of texts, and numbers would become texts later.
+        `others`: those. A column made for such a field would be one of texts, and numbers would become texts later. A
+        row that has no other field is one of nulls. Errors: RefusedRecordError where there is no table to have it.
         """
         made: list[Row] = []
         for (table, is_delete), run in groupby(rows, _TABLE):
             group = list(run)
             if not is_delete and self._evolves:
-                group = _known(self._columns(cursor, table), group, [row for row in others if row.table == table])
+                same = [row for row in others if row.table == table]
+                group = _known(table, self._columns(cursor, table), group, same)
             made += group
         return made
 
@@ -389,15 +392,25 @@ def _twins(names: Iterable[str]) -> tuple[str, str] | None:
     return next(((twin, name) for name in names if (twin := seen.setdefault(name.lower(), name)) != name), None)
 
 
-def _known(columns: TableColumns, rows: list[Row], others: Sequence[Row]) -> list[Row]:
+def _known(table: str, columns: TableColumns, rows: list[Row], others: Sequence[Row]) -> list[Row]:
     given = {row.columns for row in rows}
     unknown = {name for shape in given for name in shape if name not in columns}
     unknown = {name for name in unknown if not any(_says(row, name) for row in others)}
-    made = {}
+    made: dict[tuple[str, ...], tuple[tuple[str, ...], Sequence[int | None]]] = {}
     for shape in given:
-        kept = [at for at, name in enumerate(shape) if name not in unknown] or range(len(shape))
-        made[shape] = tuple(shape[at] for at in kept), kept
+        kept = [at for at, name in enumerate(shape) if name not in unknown]
+        made[shape] = (tuple(shape[at] for at in kept), kept) if kept else ((_nullable(table, columns),), [None])
     return [_of_columns(row, *made[row.columns]) for row in rows] if unknown else rows
+
+
+def _nullable(table: str, columns: TableColumns) -> str:
+    """A column that has null in a row of nulls. Errors: RefusedRecordError."""
+    if not columns:
+        raise RefusedRecordError(NO_VALUE)
+    found = next((column.name for column in columns.values() if column.is_null_if_left_out), None)
+    if found is None:
+        raise RefusedRecordError(f"It has no field with a value, and table {table} has no column that may be null")
+    return found
 
 
 def _says(row: Row, name: str) -> bool:

@@ -18,6 +18,7 @@ from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_st
 from kconnect.builtin.stores.flush_plan import FlushPlan
 from kconnect.builtin.types.contracts import Discards
 from kconnect.builtin.types.evolution import Evolution, SchemaRules, conformed, merged, schema_for, without_column
+from kconnect.builtin.types.seen_columns import NO_VALUE
 from kconnect.builtin.types.settling import Settling, settled
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class OpenTable:
             for one in discarded:
                 discards.some(*one)
         if not len(schema):
-            raise DataError("it has no field with a value, so that no table can be made of it")
+            raise DataError(NO_VALUE)
         if schema is not self.schema and (refusal := self.format.refusal(schema)):
             raise DataError(refusal)
         made = conformed(rows, schema)
