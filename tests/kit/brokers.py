@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
+import subprocess
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from kconnect.java.devbroker import DevBroker
 from kconnect.java.devbroker.dev_registry import DevRegistry
+from kconnect.java.installed import find_java
+from kconnect.java.kafka_jars import JarSet
 from kit.pace import ample_s
 
 # Brokers of tests live for seconds: what the optimising compiler takes, they never give back
@@ -76,3 +81,25 @@ class PatientRegistry(DevRegistry):
 
     def start(self, timeout_s: float | None = None) -> None:
         super().start(ample_s(_START_S) if timeout_s is None else timeout_s)
+
+
+@contextmanager
+def quota_of_client(bootstrap: str, client_id: str, rates: str) -> Iterator[None]:
+    """Inside, brokers hold the clients of this id to rates, such as `producer_byte_rate=100`."""
+    _alter_client(bootstrap, client_id, "--add-config", rates)
+    try:
+        yield
+    finally:
+        names = ",".join(rate.partition("=")[0] for rate in rates.split(","))
+        _alter_client(bootstrap, client_id, "--delete-config", names)
+
+
+def _alter_client(bootstrap: str, client_id: str, what: str, value: str) -> None:
+    """By kafka-configs. Errors: AssertionError when it fails."""
+    jars = os.pathsep.join(map(str, JarSet().fetch()))
+    command = [str(find_java("tests").executable), "-XX:TieredStopAtLevel=1", "-cp", jars, "kafka.admin.ConfigCommand"]
+    entity = ["--alter", "--entity-type", "clients", "--entity-name", client_id, what, value]
+    done = subprocess.run(
+        [*command, "--bootstrap-server", bootstrap, *entity], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

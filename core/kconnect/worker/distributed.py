@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from kconnect.runtime.kafka.admin import KafkaAdmin
     from kconnect.runtime.kafka.answering_client import Witness
+    from kconnect.runtime.kafka.client_statistics import Throttles
     from kconnect.runtime.kafka.log import CompactedLog
 
 
@@ -104,7 +105,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             stores = ClusterStores(config, self.kafka.contact)
             self.health.add_source(stores.reasons)
-            self.health.add_notice(stores.statuses.troubles)
+            self.health.add_notice(stores.notices)
             peers = _peers(config)
             cluster = cluster_parts(config, stores, peers)
         self.kafka.look()
@@ -254,6 +255,7 @@ class ClusterStores:
         """`witness`: whether Kafka answers, as somebody else knows it."""
         from kconnect.runtime.kafka.admin import KafkaAdmin
         from kconnect.runtime.kafka.atomic_writers import KafkaExclusiveWriter
+        from kconnect.runtime.kafka.client_statistics import Throttles
 
         worker, base = config.originals, client_id_base(config)
         self._specs = internal_topic_specs(config)
@@ -265,6 +267,7 @@ class ClusterStores:
         self._admin = KafkaAdmin(
             configs.log.admin, "internal topics", witness=witness, renewed=lambda: live.value().configs.log.admin
         )
+        self._throttles = Throttles()
         self._looked_at = TopicPartition(config.config_storage_topic, 0)
 
         def leader() -> Mapping[str, Any]:
@@ -278,11 +281,13 @@ class ClusterStores:
             isolation_level: str,
             read_setting: str = "worker.sync.timeout.ms",
         ) -> CompactedLog:
-            return _topic_log(name, live, isolation_level, config, self._admin, read_setting)
+            return _topic_log(name, live, isolation_level, config, self._admin, read_setting, self._throttles)
 
         topic, writer = config.config_storage_topic, None
         if configs.leader is not None:
-            writer = KafkaExclusiveWriter(topic, configs.leader, leader_transactional_id(worker), renewed=leader)
+            writer = KafkaExclusiveWriter(
+                topic, configs.leader, leader_transactional_id(worker), renewed=leader, throttled=self._throttles.note
+            )
         self.configs = TopicConfigStore(
             topic_log(topic, lambda: live.value().configs.log, configs.isolation_level), writer
         )
@@ -352,6 +357,10 @@ class ClusterStores:
                 now_ms() - round(silent_s * 1000),
             )
 
+    def notices(self) -> Sequence[str]:
+        """What a healthy worker has to say of its topics."""
+        return (*self.statuses.troubles(), *self._throttles.notices())
+
     def stop(self) -> None:
         """Idempotent."""
         self._stack.close()
@@ -371,6 +380,7 @@ def _topic_log(
     config: DistributedConfig,
     admin: KafkaAdmin,
     read_setting: str,
+    throttles: Throttles,
 ) -> CompactedLog:
     from kconnect.runtime.kafka.log import CompactedLog, LogSpec
 
@@ -382,6 +392,7 @@ def _topic_log(
             consumer=clients.consumer,
             producer=clients.producer,
             renewed=live,
+            throttled=throttles.note,
             isolation_level=isolation_level,
             # Differs: Java's start waits for transactions that killed tasks left open, up to their time-out
             start_awaits_open_transactions=False,

@@ -19,6 +19,7 @@ from kconnect.errors import ConnectError, FencedError, TimedOutError
 from kconnect.logs.wording import pluralize
 from kconnect.model import LogPosition
 from kconnect.runtime.config.rights import Right, transaction_rights
+from kconnect.runtime.kafka.client_statistics import Throttled
 from kconnect.runtime.kafka.clients import ClientLog, kafka_errors, producer_client
 
 log = logging.getLogger(__name__)
@@ -46,14 +47,18 @@ class KafkaExclusiveWriter:
         *,
         timeout_setting: str = "",
         renewed: Callable[[], Mapping[str, Any]] | None = None,
+        throttled: Throttled | None = None,
     ) -> None:
-        """`renewed`: what `config` is now, where that may change: the next write then claims by another client."""
+        """`renewed`: what `config` is now, where that may change: the next write then claims by another client.
+
+        `throttled` hears of quotas that hold it back.
+        """
         self._topic = topic
         self._id = transactional_id
         self._settings = renewed or (lambda: config)
         self._made_of: Mapping[str, Any] | None = None
         self._in_setting = f" ({timeout_setting})" if timeout_setting else ""
-        self._log = ClientLog(log, f"Exclusive producer of {topic}")
+        self._log = ClientLog(log, f"Exclusive producer of {topic}", throttled)
         self._lock = threading.Lock()  # guards the client and the transaction
         self._client: Producer | None = None
 

@@ -1,12 +1,17 @@
-"""What a client of librdkafka counts of itself: bytes, request latency and throttling, each 10 s."""
+"""What a client of librdkafka counts of itself, each 10 s: bytes, request latency and throttling; and `Throttles`, who
+is being held back by quotas at this moment.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeAlias
+
+from kconnect.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +41,51 @@ class ClientUsage:
     """From a request to its answer; of a consumer also the time that a fetch waits for records."""
     throttle_ms: Window
     """How long brokers asked the client to wait, quotas being exceeded."""
+
+
+Throttled: TypeAlias = Callable[[str, float], None]
+"""Takes the id of a client and how long its next request waits for a quota (s); zero: no longer."""
+
+# What is shorter, nobody notices
+_LEAST_THROTTLE_S: Final = 0.1
+# Until an answer comes to the request that had to wait
+_ANSWERED_S: Final = 5.0
+
+
+class Throttles:
+    """Whom the brokers hold back, as quotas are exceeded: for the clients by which a worker does its own work.
+
+    Differs: Java's worker says nothing of it; its requests just take longer. Threads: any.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()  # guards all below
+        self._held: dict[str, tuple[float, float]] = {}  # client id -> until when, and how long a request waits
+
+    def note(self, client_id: str, wait_s: float) -> None:
+        """Implements Throttled. An answer without a wait says nothing of the next one: what was said ends by itself."""
+        if wait_s < _LEAST_THROTTLE_S:
+            return
+        now_s = self._clock.monotonic()
+        with self._lock:
+            is_known = client_id in self._held and self._held[client_id][0] > now_s
+            self._held[client_id] = (now_s + wait_s + _ANSWERED_S, wait_s)
+        if not is_known:
+            log.warning("A quota of the brokers holds client %s back: its next request waits %.1f s", client_id, wait_s)
+
+    def notices(self) -> list[str]:
+        """For `/health`: a sentence while anybody is held back."""
+        now_s = self._clock.monotonic()
+        with self._lock:
+            held = {client: wait_s for client, (until_s, wait_s) in self._held.items() if until_s > now_s}
+        if not held:
+            return []
+        clients = ", ".join(f"{client} ({wait_s:.1f} s)" for client, wait_s in sorted(held.items()))
+        return [
+            "Quotas of the brokers have this worker's own clients wait with each request, and changes with them: "
+            f"{clients}. kafka-configs --describe with --entity-type clients or users shows the quotas"
+        ]
 
 
 class ClientStatistics:

@@ -20,6 +20,7 @@ from kconnect.logs.wording import pluralize
 from kconnect.model import LogPosition, LogRecord, TopicPartition
 from kconnect.runtime.config.client_config import InternalClients
 from kconnect.runtime.kafka.admin import KafkaAdmin
+from kconnect.runtime.kafka.client_statistics import Throttled
 from kconnect.runtime.kafka.log_sender import LogSender
 from kconnect.runtime.kafka.partition_reader import LOG, READ_UNCOMMITTED, LogReader, PartitionReader
 
@@ -49,6 +50,8 @@ class LogSpec:
     producer: Mapping[str, Any] | None = field(default=None, repr=False)  # None: a read-only log
     renewed: Callable[[], InternalClients] | None = None
     """What both are now, where that may change: others then take the place of the clients."""
+    throttled: Throttled | None = None
+    """Hears of quotas that hold its clients back."""
     isolation_level: str = READ_UNCOMMITTED
     awaits_open_transactions: bool = True
     """Whether a read_committed log ends at the last record written, as in Java, or at the last stable offset."""
@@ -113,7 +116,9 @@ class CompactedLog:
         spec, began = self._spec, time.monotonic()
         try:
             if spec.producer is not None:
-                self._sender = LogSender(spec.topic, spec.producer, is_idempotent=spec.is_idempotent)
+                self._sender = LogSender(
+                    spec.topic, spec.producer, is_idempotent=spec.is_idempotent, throttled=spec.throttled
+                )
                 self._sender.start()
             self._reader = self._make_reader(spec)
             numbers = self._reader.partitions(spec.start_timeout_s, spec.start_setting, is_awaited=True)
@@ -370,7 +375,12 @@ class CompactedLog:
 
 def _reader_of(spec: LogSpec) -> LogReader:
     return PartitionReader(
-        spec.topic, spec.consumer, LOG, isolation_level=spec.isolation_level, name=f"log of {spec.topic}"
+        spec.topic,
+        spec.consumer,
+        LOG,
+        isolation_level=spec.isolation_level,
+        name=f"log of {spec.topic}",
+        throttled=spec.throttled,
     )
 
 

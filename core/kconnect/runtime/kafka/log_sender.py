@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import LogPosition
 from kconnect.runtime.config.rights import Right
+from kconnect.runtime.kafka.client_statistics import Throttled
 from kconnect.runtime.kafka.clients import ClientLog, kafka_errors, producer_client
 from kconnect.runtime.kafka.retriable_codes import RETRIABLE_CODES
 
@@ -40,10 +41,12 @@ class LogSender:
     Differs: with a full queue a record fails with RetriableError at once, where Java waits max.block.ms for room.
     """
 
-    def __init__(self, topic: str, config: Mapping[str, Any], *, is_idempotent: bool) -> None:
+    def __init__(
+        self, topic: str, config: Mapping[str, Any], *, is_idempotent: bool, throttled: Throttled | None = None
+    ) -> None:
         self._topic = topic
         self._is_idempotent = is_idempotent
-        self._log = ClientLog(log, f"Producer of log of {topic}")
+        self._log = ClientLog(log, f"Producer of log of {topic}", throttled)
         self._client = self._made(config)
         self._renewal: Mapping[str, Any] | None = None
         self._numbers = count()

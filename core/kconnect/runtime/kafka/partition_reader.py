@@ -17,6 +17,7 @@ from kconnect.errors import ConnectError, NotFoundError, TimedOutError, did_you_
 from kconnect.logs.wording import pluralize
 from kconnect.model import LogRecord
 from kconnect.runtime.config.rights import Right
+from kconnect.runtime.kafka.client_statistics import Throttled
 from kconnect.runtime.kafka.clients import ClientLog, consumer_client, fetched, kafka_errors
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ class PartitionReader(Generic[R]):
         isolation_level: str = READ_COMMITTED,
         name: str = "records",
         tell: Callable[[str], None] = log.error,
+        throttled: Throttled | None = None,
     ) -> None:
         """`config`: librdkafka's settings. `tell` is given sentences on what befell the reading."""
         self.topic = topic
@@ -109,7 +111,7 @@ class PartitionReader(Generic[R]):
         """No broker answers; False again once one does. Known where the form looks for brokers."""
         self._form = form
         self._tell = tell
-        self._log = ClientLog(log, f"Consumer of {name}")
+        self._log = ClientLog(log, f"Consumer of {name}", throttled)
         self._looked_at_s = 0.0
         self._refused: ConnectError | None = None  # came among records; the next read() raises it
         self._is_closed = False

@@ -18,8 +18,10 @@ CONVERSION: Final = "The conversion of records"
 _QUIET_S: Final = 5.0
 # Two of a columnar sink's fetches (5,000): what lies between two looks at a busy topic is no lag.
 _LEAST_BEHIND: Final = 10_000
-# A client reports each 10 s; one that hears nothing meanwhile is being held back.
-_THROTTLED_S: Final = 60.0
+# A client reports each 10 s: one that was held back no more since then says so by its next report.
+_NEXT_REPORT_S: Final = 12.0
+# Who exceeds its quota again within this time is still held back by it.
+_SAME_QUOTA_S: Final = 60.0
 _LEAST_THROTTLE_MS: Final = 100.0
 # A quota that shapes a stream has its requests wait for parts of a second; who waits so long sees no ends of partitions
 _LONG_THROTTLE_MS: Final = 5_000.0
@@ -123,8 +125,9 @@ class TaskHealth:
     def throttled(self, most_ms: float, now_s: float) -> None:
         """Quotas of brokers have had its client wait for so long at most, since its last report."""
         if most_ms >= _LEAST_THROTTLE_MS:
-            since_s = now_s if (known := self._throttled_now(now_s)) is None else known[0]
-            self._throttled = (since_s, now_s, most_ms)
+            known = self._throttled
+            is_same = known is not None and now_s - known[1] <= max(_SAME_QUOTA_S, known[2] / 1000)
+            self._throttled = (known[0] if known is not None and is_same else now_s, now_s, most_ms)
 
     # --- events of commits ---
 
@@ -211,7 +214,7 @@ class TaskHealth:
         if self._throttled is None:
             return None
         since_s, at_s, most_ms = self._throttled
-        return None if now_s - at_s > max(_THROTTLED_S, most_ms / 1000) else (since_s, most_ms)
+        return None if now_s - at_s > most_ms / 1000 + _NEXT_REPORT_S else (since_s, most_ms)
 
     def _ms(self, at_s: float) -> int:
         return int(at_s * 1000 + self._epoch_offset_ms)

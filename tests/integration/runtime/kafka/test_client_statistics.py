@@ -1,4 +1,4 @@
-"""What the clients of tasks count of themselves, against a real broker."""
+"""What the clients of tasks count of themselves, and quotas that hold a worker's own back, against a real broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import pytest
 
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import TopicPartition
-from kconnect.runtime.kafka import ClientUsage, KafkaRecord, RecordConsumer, RecordProducer
+from kconnect.runtime.kafka import (
+    ClientUsage,
+    CompactedLog,
+    KafkaAdmin,
+    KafkaRecord,
+    LogSpec,
+    RecordConsumer,
+    RecordProducer,
+)
+from kconnect.runtime.kafka.client_statistics import Throttles
+from kit.brokers import quota_of_client
 from kit.group_members import ListensToNothing
 from kit.waiting import eventually
 
@@ -43,3 +53,18 @@ def test_a_producer_and_a_consumer_tell_their_bytes_and_latencies(broker: DevBro
 
     eventually(has_read, 20, "the consumer has reported")
     consumer.close()
+
+
+def test_who_writes_and_reads_a_log_under_a_quota_is_named_while_it_is_held_back(broker: DevBroker, topic: str) -> None:
+    throttles, client = Throttles(), f"log-{topic}"
+    settings = {"bootstrap.servers": broker.bootstrap, "client.id": client}
+    quota = "producer_byte_rate=100,consumer_byte_rate=100"
+    with quota_of_client(broker.bootstrap, client, quota), KafkaAdmin(settings, "test") as admin:
+        log = CompactedLog(LogSpec(topic=topic, consumer=settings, producer=settings, throttled=throttles.note), admin)
+        log.start(lambda record: None)
+        for _ in range(5):
+            log.send(b"k", b"x" * 300)
+        (notice,) = eventually(throttles.notices, 30, "somebody is held back")
+        log.stop()
+    assert f"wait with each request, and changes with them: {client} (" in notice
+    eventually(lambda: not throttles.notices(), 60, "it is held back no longer")

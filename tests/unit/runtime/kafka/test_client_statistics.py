@@ -7,7 +7,8 @@ import json
 import pytest
 from confluent_kafka import Producer
 
-from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage, Window
+from kconnect.clock import ManualClock
+from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage, Throttles, Window
 from kit.waiting import eventually
 
 NONE = Window(0, 0, 0)
@@ -53,3 +54,22 @@ def test_a_client_reports_in_this_form() -> None:
 
     eventually(has_reported, 10, "it reports")
     assert seen[0].bytes_sent == 0
+
+
+def test_who_is_held_back_is_named_until_its_request_had_to_be_answered(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    throttles = Throttles(clock)
+    throttles.note("shaped", 0.05)  # what nobody notices
+    assert throttles.notices() == []
+    throttles.note("connect-g-configs", 4.25)
+    throttles.note("connect-g-statuses", 60.0)
+    throttles.note("connect-g-configs", 0.0)  # an answer that had to wait; the next one may again
+    (notice,) = throttles.notices()
+    assert "changes with them: connect-g-configs (4.2 s), connect-g-statuses (60.0 s). kafka-configs" in notice
+    clock.advance(9.5)
+    throttles.note("connect-g-statuses", 50.0)
+    (notice,) = throttles.notices()
+    assert "changes with them: connect-g-statuses (50.0 s). kafka-configs" in notice
+    clock.advance(55.5)
+    assert throttles.notices() == []
+    assert [record.args for record in caplog.records] == [("connect-g-configs", 4.25), ("connect-g-statuses", 60.0)]
