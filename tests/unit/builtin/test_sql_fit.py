@@ -103,6 +103,19 @@ def test_contracts_by_column(file: Path) -> None:
     assert rows(file) == [{"id": 1, "a": 1, "b": 1, "c": 1}, {"id": 2, "c": 2}]
 
 
+@pytest.mark.parametrize("is_key", [True, False])
+def test_a_row_of_which_a_contract_leaves_nothing_is_one_of_nulls(file: Path, is_key: bool) -> None:
+    """It was a statement without columns, which failed the task. Where no column may be null it is an error."""
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"CREATE TABLE t (id INTEGER{' NOT NULL' if is_key else ''})")
+    with sink_into(file, schema__contract="discard-value") as sink:
+        for value in ({"id": 1}, {"new": 5}, {"id": 2, "new": 6}, {"new": None}):
+            sink.put(value)
+        assert [record.record.kafka_offset for record in sink.errant] == ([1, 3] if is_key else [])
+        assert all("no field with a value" in str(record.error) for record in sink.errant)
+    assert rows(file) == [*([] if is_key else [{}, {}]), {"id": 1}, {"id": 2}]
+
+
 @pytest.mark.parametrize("evolves", ["true", "false"])
 def test_new_fields_by_contract(file: Path, evolves: str) -> None:
     contract = {

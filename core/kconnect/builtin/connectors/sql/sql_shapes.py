@@ -210,8 +210,8 @@ class TableShapes:
                 self._nulls.append((names[index], DataError(message)))
         if not new:
             return run
-        kept = [i for i in range(len(names)) if i not in new]
-        return [_of_columns(row, tuple(names[i] for i in kept), kept) for row in run]
+        kept = _kept(table, columns, names, [i for i in range(len(names)) if i not in new])
+        return [_of_columns(row, *kept) for row in run]
 
     def _row(self, cursor: Any, row: Row, unsafe: Sequence[int], add: Callable[[str, str, str], None]) -> Row:
         values = list(row.values)
@@ -399,18 +399,25 @@ def _known(table: str, columns: TableColumns, rows: list[Row], others: Sequence[
     made: dict[tuple[str, ...], tuple[tuple[str, ...], Sequence[int | None]]] = {}
     for shape in given:
         kept = [at for at, name in enumerate(shape) if name not in unknown]
-        made[shape] = (tuple(shape[at] for at in kept), kept) if kept else ((_nullable(table, columns),), [None])
+        made[shape] = _kept(table, columns, shape, kept)
     return [_of_columns(row, *made[row.columns]) for row in rows] if unknown else rows
 
 
-def _nullable(table: str, columns: TableColumns) -> str:
-    """A column that has null in a row of nulls. Errors: RefusedRecordError."""
+def _kept(
+    table: str, columns: TableColumns, shape: tuple[str, ...], places: Sequence[int]
+) -> tuple[tuple[str, ...], Sequence[int | None]]:
+    """The columns at these places of a row, for `_of_columns`: where none is left, one that has null.
+
+    Errors: RefusedRecordError where there is no such column.
+    """
+    if places:
+        return tuple(shape[at] for at in places), places
     if not columns:
         raise RefusedRecordError(NO_VALUE)
     found = next((column.name for column in columns.values() if column.is_null_if_left_out), None)
     if found is None:
         raise RefusedRecordError(f"It has no field with a value, and table {table} has no column that may be null")
-    return found
+    return (found,), [None]
 
 
 def _says(row: Row, name: str) -> bool:
