@@ -25,6 +25,7 @@ def instructions(action: Callable[[], object]) -> int:
         return local
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 reports opcodes only if a frame asked before settrace()
     sys.settrace(trace)
     try:
         action()
