@@ -136,10 +136,6 @@ def as_conditions(body: Json) -> dict[str | TaskId, TaskCondition]:
     return {_subject(item): TaskCondition.from_json(item["condition"]) for item in as_list(body)}
 
 
-def as_task_conditions(body: Json) -> dict[TaskId, TaskCondition]:
-    return {subject: found for subject, found in as_conditions(body).items() if isinstance(subject, TaskId)}
-
-
 def _subject(item: Json) -> str | TaskId:
     name = str(item["connector"])
     return TaskId(name, int(item["task"])) if "task" in item else name

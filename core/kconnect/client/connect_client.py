@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from kconnect.client.access import ClientAccess
 from kconnect.client.answers import (
     Sample,
+    as_conditions,
     as_info,
     as_infos,
     as_message,
@@ -20,7 +21,6 @@ from kconnect.client.answers import (
     as_offsets_and_lag,
     as_status,
     as_statuses,
-    as_task_conditions,
     as_task_infos,
     as_task_state,
     as_topics,
@@ -406,9 +406,12 @@ class ConnectClient:
         path = f"/admin/connectors/{segment(name)}/offsets/target"
         return self._exchange.read("POST", path, offsets_from_json, dict(target))
 
-    def conditions(self) -> dict[TaskId, TaskCondition]:
-        """Conditions of the tasks this worker runs; NotFoundError from a worker without them, such as Java's."""
-        return self._exchange.read("GET", "/conditions", as_task_conditions)
+    def conditions(self) -> dict[str | TaskId, TaskCondition]:
+        """Conditions of the tasks this worker runs, and of connectors that give no task configs, by their names.
+
+        Errors: NotFoundError from a worker without them, such as Java's.
+        """
+        return self._exchange.read("GET", "/conditions?connectors=true", as_conditions)
 
     def slots(self) -> list[dict[str, Any]]:
         """The slots that run tasks; NotFoundError from a worker that has no slots, such as Java's."""

@@ -17,7 +17,7 @@ from kconnect.admin.dead_letters.selection import selected, summary
 from kconnect.admin.dead_letters.views import letter_view, summary_view
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.direct.doctor.diagnosis import diagnose, diagnosis_to_json
-from kconnect.admin.direct.doctor.gathering import gather_facts
+from kconnect.admin.direct.doctor.gathering import Conditions, gather_facts
 from kconnect.admin.direct.edit.change_notes import shared_log
 from kconnect.admin.direct.group.live_group import LiveWorker
 from kconnect.admin.direct.history.config_rows import (
@@ -47,7 +47,7 @@ from kconnect.admin.served.requests import (
     number_of,
     text_of,
 )
-from kconnect.client.answers import as_task_conditions
+from kconnect.client.answers import as_conditions
 from kconnect.errors import (
     BadRequestError,
     ConnectError,
@@ -57,11 +57,12 @@ from kconnect.errors import (
     WrongWorkerError,
 )
 from kconnect.logs.wording import pluralize
-from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, TaskCondition, TaskId, offsets_to_json
+from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, offsets_to_json
 from kconnect.runtime.herder.decisions.etags import config_etag
 from kconnect.runtime.herder.interface import ConnectorChanges, Connectors, Offsets, Plugins, Work
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest.access.needs import READS
+from kconnect.runtime.rest.conditions import CONDITIONS, own_conditions
 from kconnect.runtime.rest.connectors import consumer_groups
 from kconnect.runtime.rest.exchange import Answer, AskAnotherError, Call
 
@@ -105,16 +106,16 @@ class Served:
             raise NotFoundError("This worker is standalone: the doctor looks at a cluster's topics, and it has none")
         self.access.raise_if_refused()
 
-        def ask(worker: LiveWorker) -> Mapping[TaskId, TaskCondition] | ConnectError:
+        def ask(worker: LiveWorker) -> Conditions | ConnectError:
             id_ = urlsplit(worker.url).netloc
             if id_ == call.herder.worker_id:
-                return call.herder.task_conditions()
+                return own_conditions(call.herder)
             if call.others is None:
                 return {}
-            asked = {path: call.headers_for("GET", path) for path in ("/conditions", "/")}
+            asked = {path: call.headers_for("GET", path) for path in (CONDITIONS, "/")}
             found = call.others.ask_all([id_], asked)
-            if id_ in found["/conditions"]:
-                return as_task_conditions(found["/conditions"][id_])
+            if id_ in found[CONDITIONS]:
+                return as_conditions(found[CONDITIONS][id_])
             if id_ in found["/"]:
                 return {}  # Java's has none
             refusal = call.others.refusals().get(id_)

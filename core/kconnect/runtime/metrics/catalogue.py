@@ -341,6 +341,17 @@ OWN: Final[tuple[Metric, ...]] = (
         ("condition-count", _G, "", "Failed attempts (retrying), failed commits (not committing), records (lagging)."),
     ),
     *_group(
+        "connector-condition-metrics",
+        ("connector", "condition"),
+        ("condition", _G, "", "1 for the condition that a running connector is in, 0 for the other."),
+    ),
+    *_group(
+        "connector-condition-metrics",
+        ("connector",),
+        ("condition-since-timestamp", _G, "ms", "Since when it gives no task configs, in ms since 1970."),
+        ("condition-count", _G, "", "Failed attempts to obtain task configs since then."),
+    ),
+    *_group(
         "sink-topic-metrics",
         ("connector", "topic"),
         ("lag-records", _G, "", "Records between the sink's committed offsets and the ends of the topic's partitions."),

@@ -65,6 +65,8 @@ class WorkerView:
     meters: Mapping[TaskId, TaskMeter]
     conditions: Mapping[TaskId, TaskCondition] = field(default_factory=dict)
     """The conditions of tasks that fare worse than their meters know: each failure ends the meters."""
+    connector_conditions: Mapping[str, TaskCondition] = field(default_factory=dict)
+    """The conditions of connectors with which something is wrong."""
     guests: Sequence[ConnectorStatus] = ()
     """Connectors of other workers, each with those of its tasks that run here."""
     task_count: int | None = None
@@ -102,6 +104,8 @@ def readings_of(view: WorkerView) -> Iterator[Reading]:
     yield from _worker(view)
     for status in view.statuses:
         yield from _connector(status, view.plugins.get(status.name, ()))
+        if status.connector.state == RunState.RUNNING:
+            yield from _connector_condition(status.name, view.connector_conditions.get(status.name))
     for status in (*view.statuses, *view.guests):
         for task in status.tasks:
             labels = (status.name, str(task.id))
@@ -236,7 +240,18 @@ def _task(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[R
         yield _reading("task-error-metrics", name, labels, value)
 
 
+_OF_CONNECTORS: Final = (Condition.NO_TASK_CONFIGS, Condition.HEALTHY)
 _OF_TASKS: Final = tuple(condition for condition in Condition if condition is not Condition.NO_TASK_CONFIGS)
+
+
+def _connector_condition(name: str, found: TaskCondition | None) -> Iterator[Reading]:
+    group = "connector-condition-metrics"
+    for condition in _OF_CONNECTORS:
+        is_in_it = condition is (Condition.HEALTHY if found is None else found.condition)
+        yield _reading(group, "condition", (name, str(condition)), int(is_in_it))
+    if found is not None:
+        yield _reading(group, "condition-since-timestamp", (name,), found.since_ms)
+    yield _reading(group, "condition-count", (name,), 0 if found is None else found.count)
 
 
 def _condition(labels: tuple[str, ...], found: TaskCondition) -> Iterator[Reading]:

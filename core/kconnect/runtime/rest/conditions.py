@@ -36,7 +36,8 @@ log = logging.getLogger(__name__)
 CONDITION: Final = Query("condition", "Whether to show the condition of each part beside its state", boolean)
 """A parameter that Java's workers do not look at."""
 _CONNECTORS: Final = Query("connectors", "Whether to list those of connectors too, which have no task", boolean)
-_TARGET: Final = "/conditions?connectors=true"
+CONDITIONS: Final = "/conditions?connectors=true"
+"""Where a worker says how all that it runs fares."""
 
 # How long other workers have for their answers together: a reader of statuses does not wait for one that is frozen, and
 # an admin command that asks has 1.5 s in all
@@ -91,13 +92,19 @@ def _with(part: Part, subject: Subject, known: Mapping[Subject, TaskCondition]) 
 
 def _known(call: Call[Watched], parts: Mapping[Subject, ConnectorState | TaskState]) -> dict[Subject, TaskCondition]:
     """Conditions of all that runs here, and of these parts where others run them."""
-    own = dict[Subject, TaskCondition](call.herder.task_conditions().items())
-    own.update(call.herder.connector_conditions().items())
+    own = own_conditions(call.herder)
     if call.others is None:
         return own
     wanted = {part.worker_id for subject, part in parts.items() if part.state in _LIVE and subject not in own}
     others = wanted - {call.herder.worker_id, ""}
-    return own | dict(call.others.conditions(others, call.headers_for("GET", _TARGET)))
+    return own | dict(call.others.conditions(others, call.headers_for("GET", CONDITIONS)))
+
+
+def own_conditions(herder: Work) -> dict[Subject, TaskCondition]:
+    """The conditions of all that this worker runs."""
+    own = dict[Subject, TaskCondition](herder.task_conditions().items())
+    own.update(herder.connector_conditions().items())
+    return own
 
 
 class OtherWorkers:
@@ -121,7 +128,7 @@ class OtherWorkers:
     def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> dict[Subject, TaskCondition]:
         """Conditions of what these workers (host:port) run; `headers` identify the caller."""
         found: dict[Subject, TaskCondition] = {}
-        for worker, body in self.ask(worker_ids, _TARGET, headers).items():
+        for worker, body in self.ask(worker_ids, CONDITIONS, headers).items():
             try:
                 found |= as_conditions(body)
             except (KeyError, TypeError, ValueError) as err:

@@ -194,14 +194,19 @@ def test_tasks_that_do_not_get_on_are_found_as_their_workers_say():
         TaskId("src", 2): ("http://w2:8083/", of(Condition.NOT_COMMITTING)),
         TaskId("src", 3): ("http://w2:8083/", of(Condition.LAGGING)),
         TaskId("src", 4): ("http://w2:8083/", of(Condition.HEALTHY)),
+        "src": ("http://w1:8083/", of(Condition.NO_TASK_CONFIGS)),
     }
     seen = {finding.code: finding for finding in diagnose(facts(conditions=reported))}
     assert {code: str(finding.severity) for code, finding in seen.items()} == {
+        "connector-no-task-configs": "warning",
         "task-retrying": "warning",
         "task-stuck": "warning",
         "task-not-committing": "warning",
         "task-lagging": "info",
     }
+    asked = seen["connector-no-task-configs"]
+    assert asked.sentence == "Connector src on http://w1:8083/ has given no task configs for 90 s: the cause"
+    assert (asked.connector, asked.repair) == ("src", ())
     stuck = seen["task-stuck"]
     assert stuck.sentence == "Task src-1 on http://w2:8083/ has been stuck for 90 s: the cause"
     assert command_text(stuck.repair, ["--worker", "w.properties"]) == "connect tasks restart src 1"

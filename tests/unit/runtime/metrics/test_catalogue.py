@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -143,10 +144,21 @@ def test_each_condition_of_a_task_is_a_series_that_is_one_or_zero(view):
     assert f'{name}_since_timestamp{{connector="in",task="0"}} 1700000000000' in text
 
 
+def test_a_connector_that_gives_no_task_configs_is_a_series_that_is_one_or_zero(view):
+    name = "kafka_connect_connector_condition_metrics_condition"
+    found = TaskCondition(Condition.NO_TASK_CONFIGS, 1_700_000_000_000, 3, "gone")
+    for known in ({}, {"in": found}):
+        text = prometheus_text(readings_of(replace(view, connector_conditions=known)))
+        series = dict(re.findall(name + r'\{connector="in",condition="([^"]+)"\} (\d)', text))
+        assert series == {"no task configs": "1" if known else "0", "healthy": "0" if known else "1"}
+        assert f'{name}_count{{connector="in"}} {3 if known else 0}' in text
+        assert (f'{name}_since_timestamp{{connector="in"}} 1700000000000' in text) is bool(known)
+
+
 def test_a_task_that_has_ended_has_no_condition(view):
     view.meters[TaskId("in", 0)].condition = TaskCondition(Condition.HEALTHY, 0)
     view.meters[TaskId("in", 0)].enter(10.0, RunState.FAILED)
-    assert "condition" not in prometheus_text(readings_of(view))
+    assert "task_condition" not in prometheus_text(readings_of(view))
 
 
 class Hands:
@@ -261,6 +273,7 @@ def test_every_metric_is_collected_or_says_why_not(view):
     kafka = kafka_readings(KafkaView(is_available=True, since_answer_s=1.0, outages=0))
     lags = lag_readings({"out": SinkLag((PartitionLag("t", 0, 1, 2, 1),))})
     view.meters[TaskId("in", 0)].condition = TaskCondition(Condition.HEALTHY, 1)
+    view = replace(view, connector_conditions={"in": TaskCondition(Condition.NO_TASK_CONFIGS, 1)})
     given_up = RestartsView(total=3, waiting=0, given_up=1, not_restarted=0, parts={("in", "0"): _GIVEN_UP})
     readings = [*readings_of(view), *group_readings(of_group(Hands())), *kafka, *restart_readings(given_up)]
     readings += webhook_readings(WebhookView(delivered=1, failed=0, dropped=0, waiting=0, is_failing=False))

@@ -11,13 +11,15 @@ from kconnect.admin.direct.doctor.config_findings import config_findings
 from kconnect.admin.direct.doctor.facts import ClusterFacts, Evidence, Finding, Severity, TopicFacts, topic_word
 from kconnect.admin.direct.doctor.state_findings import offset_findings, status_findings
 from kconnect.logs.wording import length_text, pluralize
-from kconnect.model import Condition
+from kconnect.model import Condition, TaskId
+from kconnect.runtime.storage.status_topic import Subject
 
 _ORDER = list(Severity)
 _SEVERITY: Final = {Condition.LAGGING: Severity.INFO}
 _HINT: Final = {
     Condition.STUCK: "connect tasks show has the stack. A restart abandons the call and starts over.",
     Condition.KEEPS_FAILING: "Restarts do not help it: remove the cause, which its log has in full.",
+    Condition.NO_TASK_CONFIGS: "It is asked again by itself; the log of its worker has the error in full.",
     Condition.RETRYING: "It continues by itself once the cause is gone.",
     Condition.NOT_COMMITTING: "Until this is fixed, its records will be re-sent after a restart.",
     Condition.LAGGING: "More tasks (tasks.max), or more partitions, may help.",
@@ -27,7 +29,7 @@ _HINT: Final = {
 def diagnose(facts: ClusterFacts) -> list[Finding]:
     """All findings, the worst first. Never raises, whatever the records hold."""
     found = [*topic_findings(facts), *config_findings(facts), *status_findings(facts), *offset_findings(facts)]
-    found += _task_findings(facts)
+    found += _condition_findings(facts)
     return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
 
@@ -84,24 +86,34 @@ def diagnosis_to_json(
     }
 
 
-def _task_findings(facts: ClusterFacts) -> Iterator[Finding]:
-    """One for each RUNNING task that is not healthy, as the worker that runs it says."""
-    for task_id, (worker, found) in sorted(facts.conditions.items()):
+def _condition_findings(facts: ClusterFacts) -> Iterator[Finding]:
+    """One for each RUNNING connector or task that is not healthy, as the worker that runs it says."""
+    for subject, (worker, found) in sorted(facts.conditions.items(), key=_place):
         if found.condition is Condition.HEALTHY:
             continue
+        word, connector = ("task", subject.connector) if isinstance(subject, TaskId) else ("connector", subject)
         lasted_s = max((facts.now_ms - found.since_ms) // 1000, 0)
+        said = f"has given {found.condition}" if subject == connector else f"has been {found.condition}"
         yield Finding(
-            code=f"task-{str(found.condition).replace(' ', '-')}",
+            code=f"{word}-{str(found.condition).replace(' ', '-')}",
             severity=_SEVERITY.get(found.condition, Severity.WARNING),
-            sentence=f"Task {task_id} on {worker} has been {found.condition} for {lasted_s:,} s: {found.cause or ''}",
-            connector=task_id.connector,
-            repair=_repair(found.condition, task_id.connector, task_id.task),
+            sentence=f"{word.capitalize()} {subject} on {worker} {said} for {lasted_s:,} s: {found.cause or ''}",
+            connector=connector,
+            repair=_repair(found.condition, subject),
             hint=_HINT[found.condition],
         )
 
 
-def _repair(condition: Condition, connector: str, task: int) -> tuple[str, ...]:
-    return ("connect", "tasks", "restart", connector, str(task)) if condition is Condition.STUCK else ()
+def _place(item: tuple[Subject, object]) -> tuple[str, int]:
+    """A connector goes before its tasks."""
+    subject = item[0]
+    return (subject.connector, subject.task) if isinstance(subject, TaskId) else (subject, -1)
+
+
+def _repair(condition: Condition, subject: Subject) -> tuple[str, ...]:
+    if condition is not Condition.STUCK or not isinstance(subject, TaskId):
+        return ()
+    return ("connect", "tasks", "restart", subject.connector, str(subject.task))
 
 
 # What Java's workers ask for

@@ -11,7 +11,7 @@ from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.group.live_group import LiveGroup
 from kconnect.admin.direct.read.record_json import shown_bytes
 from kconnect.logs.wording import pluralize
-from kconnect.model import LogRecord, TaskCondition, TaskId
+from kconnect.model import LogRecord, TaskCondition
 from kconnect.runtime.storage.config_topic import TARGET_STATE, read_key
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
 from kconnect.runtime.storage.status_cache import StatusCache
@@ -233,8 +233,8 @@ class ClusterFacts:
     """Other groups of Connect workers on the same brokers."""
     knows_others: bool = True
     """Whether the brokers reported which there are."""
-    conditions: Mapping[TaskId, tuple[str, TaskCondition]] = field(default_factory=dict)
-    """The URL of the worker that runs a task, and how it fares, as that worker says."""
+    conditions: Mapping[Subject, tuple[str, TaskCondition]] = field(default_factory=dict)
+    """The URL of the worker that runs a connector or task, and how this fares, as that worker says."""
     not_checked: tuple[tuple[str, str], ...] = ()
     """What could not be looked at, and why."""
 

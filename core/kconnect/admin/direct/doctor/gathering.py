@@ -21,9 +21,10 @@ from kconnect.admin.direct.doctor.facts import (
 from kconnect.admin.direct.group.live_group import LiveGroup, LiveWorker, live_group, other_groups
 from kconnect.client import ConnectClient
 from kconnect.errors import ConfigError, ConnectError, NotFoundError, TimedOutError, UnreachableError
-from kconnect.model import TaskCondition, TaskId, TopicPartition
+from kconnect.model import TaskCondition, TopicPartition
 from kconnect.runtime.storage.snapshot import ConfigFold
 from kconnect.runtime.storage.status_cache import StatusCache
+from kconnect.runtime.storage.status_topic import Subject
 from kconnect.runtime.storage.topic_offsets import OffsetCache
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ _ANSWER_S: Final = 2.0
 _AT_ONCE: Final = 8
 
 
-Conditions: TypeAlias = Mapping[TaskId, TaskCondition]
+Conditions: TypeAlias = Mapping[Subject, TaskCondition]
 Ask: TypeAlias = Callable[[LiveWorker], "Conditions | ConnectError"]
-"""Conditions of a worker's tasks; why it gave none. Threads: several at once."""
+"""Conditions of what a worker runs; why it gave none. Threads: several at once."""
 
 
 def asks_as(access: ClientAccess | None = None) -> Ask:
@@ -49,7 +50,7 @@ def asks_as(access: ClientAccess | None = None) -> Ask:
 def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int, ask: Ask | None = None) -> ClusterFacts:
     """Everything the given settings allow to know; a topic or group that is not named is left out.
 
-    `ask`: how workers are asked for the conditions of their tasks; over REST as nobody in particular unless given.
+    `ask`: how workers are asked for the conditions of what they run; over REST as nobody in particular unless given.
     The configs are read first, so that what belongs to a younger connector is known to be young.
     Errors: ConfigError when no topic is named; ConnectError when the brokers do not answer or refuse a topic.
     """
@@ -139,7 +140,7 @@ class _Gathering:
             live.apply(record)
         return OffsetFacts(cache, live)
 
-    def conditions(self, group: LiveGroup | None) -> Mapping[TaskId, tuple[str, TaskCondition]]:
+    def conditions(self, group: LiveGroup | None) -> Mapping[Subject, tuple[str, TaskCondition]]:
         found, not_answered = _ask_conditions(() if group is None else group.workers, self.ask)
         self.not_checked.extend(not_answered)
         return found
@@ -171,17 +172,17 @@ class _Gathering:
 
 def _ask_conditions(
     workers: Iterable[LiveWorker], ask: Ask
-) -> tuple[Mapping[TaskId, tuple[str, TaskCondition]], list[tuple[str, str]]]:
-    """Each task's worker and condition; and what could not be asked, with the reason. Java's workers have none."""
+) -> tuple[Mapping[Subject, tuple[str, TaskCondition]], list[tuple[str, str]]]:
+    """Worker and condition of each connector or task that has one; what could not be asked, and why. Java has none."""
     asked = [worker for worker in workers if worker.url]
-    found: dict[TaskId, tuple[str, TaskCondition]] = {}
+    found: dict[Subject, tuple[str, TaskCondition]] = {}
     not_checked: list[tuple[str, str]] = []
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="conditions") as pool:
         for worker, answer in zip(asked, pool.map(ask, asked), strict=True):
             if isinstance(answer, ConnectError):
-                not_checked.append((f"the condition of the tasks on {worker.url}", str(answer)))
+                not_checked.append((f"the condition of what runs on {worker.url}", str(answer)))
             else:
-                found |= {task_id: (worker.url, condition) for task_id, condition in answer.items()}
+                found |= {subject: (worker.url, condition) for subject, condition in answer.items()}
     return found, not_checked
 
 

@@ -172,6 +172,7 @@ class DistributedHerder(HerderQueries):
             running=running,
             connector_plugins=self._host.plugin_values(),
             conditions=self.task_conditions(),
+            connector_conditions=self.connector_conditions(),
         )
         of_group = self._group.readings(self.assembly.thread.settling) if self._start.has_begun else ()
         of_restarts = self._restart_readings() if self.is_leader else []

@@ -51,12 +51,13 @@ def worker_readings(
     running: Collection[TaskId] = (),
     connector_plugins: Sequence[PluginValue] = (),
     conditions: Mapping[TaskId, TaskCondition] = MappingProxyType({}),
+    connector_conditions: Mapping[str, TaskCondition] = MappingProxyType({}),
 ) -> list[Reading]:
     """All current readings. A connector that is deleted meanwhile is omitted.
 
     `hosted`: those of `entries` that this worker has, where a connector and its tasks may run apart; of the others it
     has tasks, and `running` are the tasks that run here. `connector_plugins`: what the connectors keep of themselves.
-    `conditions`: as of `WorkerView`.
+    `conditions`, `connector_conditions`: as of `WorkerView`.
     """
     find = functools.cache(lambda role, name: _used(role, name, plugins))  # thousands of connectors name the same few
     statuses: list[ConnectorStatus] = []
@@ -80,6 +81,7 @@ def worker_readings(
         task_count=None if hosted is None else len(running),
         meters=launcher.task_meters(),
         conditions=conditions,
+        connector_conditions=connector_conditions,
         connector_plugins=connector_plugins,
         connector_starts=status.connector_starts.count(),
         task_starts=status.task_starts.count(),

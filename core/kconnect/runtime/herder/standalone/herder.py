@@ -152,6 +152,7 @@ class StandaloneHerder(HerderQueries):
             parts.worker_config,
             connector_plugins=self._host.plugin_values(),
             conditions=self.task_conditions(),
+            connector_conditions=self.connector_conditions(),
         )
         seen = [self._status.find_connector(entry.name, kinds[entry.name]) for entry in entries]
         shown = [self.with_restarts(status) for status in seen if status is not None]
