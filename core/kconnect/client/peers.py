@@ -14,11 +14,14 @@ from kconnect.errors import BadRequestError, UnreachableError
 if TYPE_CHECKING:
     import ssl
 
-ADVERTISED = (
-    "That is the address that worker gives to others: see its settings rest.advertised.host.name, "
-    "rest.advertised.port and rest.advertised.listener."
+_ENDED = (
+    "If it has ended, its group takes it out once its session is over (session.timeout.ms of the workers), and "
+    "requests go to another worker."
 )
-"""What to check if a worker is unreachable at the URL its group knows."""
+_ADVERTISED = (
+    "If it runs, others cannot reach it at this address, which it gives them itself: see its settings "
+    "rest.advertised.host.name, rest.advertised.port and rest.advertised.listener."
+)
 DEADLINE = "(setting kconnect.request.timeout.ms)"
 """The deadline that another worker's answer missed."""
 
@@ -35,8 +38,9 @@ class Peers:
     def __init__(self, tls: Callable[[], ssl.SSLContext], timeout_s: float) -> None:
         self._tls = tls
         self.timeout_s = timeout_s
-        self._lock = threading.Lock()  # guards both below
+        self._lock = threading.Lock()  # guards the fields below
         self._open: set[HttpExchange] = set()
+        self._answered: set[str] = set()
         self._is_closed = False
 
     def send(
@@ -58,11 +62,19 @@ class Peers:
                 raise UnreachableError(f"The worker is stopping; it sends no more requests to {url} any more")
             self._open.add(transport)
         try:
-            return transport.send(request, within_s, None, silence)
+            response = transport.send(request, within_s, None, silence)
+            with self._lock:
+                self._answered.add(url)
+            return response
         finally:
             with self._lock:
                 self._open.discard(transport)
             transport.close()
+
+    def advice(self, url: str) -> str:
+        """What to do about a worker that cannot be reached at this URL, which is right if it has answered there."""
+        with self._lock:
+            return _ENDED if url in self._answered else f"{_ENDED} {_ADVERTISED}"
 
     def close(self) -> None:
         """Requests in progress fail soon, later ones at once. Idempotent."""

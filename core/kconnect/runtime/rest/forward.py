@@ -21,7 +21,7 @@ from urllib.parse import urlencode, urlsplit
 from kconnect.client.http_exchange import Request, Response
 from kconnect.client.http_wire import Silence
 from kconnect.client.outage import NOTHING_CHANGED, UNKNOWN_END
-from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
+from kconnect.client.peers import DEADLINE, Peers
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
 from kconnect.logs.redaction import redact
 from kconnect.runtime.herder.decisions.request_signatures import ALGORITHM_HEADER, SIGNATURE_HEADER
@@ -84,7 +84,7 @@ class Forwarder:
         except TimedOutError as err:
             return _failed(f"Request timed out. {NOTHING_CHANGED}: {err}, so {request} was not sent to it.")
         except ConnectError as err:
-            return _failed(f"{_FRAME}{err}. {ADVERTISED}")
+            return _failed(f"{_FRAME}{err}. {self._peers.advice(url)}")
         try:
             silence = Silence(_SILENT_S, lambda: self._hear_still(url, request))
             return passed_on(call, url.rstrip("/"), request, self._peers.send(url, request, None, silence))
@@ -93,7 +93,7 @@ class Forwarder:
         except TimedOutError as err:
             return _late(str(err))
         except ConnectError as err:
-            return _failed(f"{_FRAME}{err}. {ADVERTISED}")
+            return _failed(f"{_FRAME}{err}. {self._peers.advice(url)}")
 
     def _hear(self, url: str, path: str) -> None:
         """Any answer will do. Errors: ConnectError."""

@@ -124,6 +124,24 @@ def test_a_leader_that_can_not_be_reached_is_reported_with_its_url_and_the_setti
     assert "rest.advertised.host.name" in str(body["message"])
 
 
+def test_a_leader_that_was_reached_before_has_probably_ended_and_its_address_is_not_blamed(
+    cluster: RestCluster,
+) -> None:
+    leader, follower = cluster.add("a:1"), cluster.add("b:2")
+    assert _put(follower, "c")[0] == 201
+    leader.server.stop(10.0)  # as one that was killed: its group still lists it
+    status, body = _put(follower, "d")
+    message = str(body["message"])
+    assert (status, message.startswith(f"IO Error trying to forward REST request: Nobody answers at {leader.url}")) == (
+        500,
+        True,
+    )
+    assert message.endswith(
+        "If it has ended, its group takes it out once its session is over (session.timeout.ms of the workers), and "
+        "requests go to another worker."
+    )
+
+
 def test_task_configs_for_a_leader_that_can_not_be_reached_name_its_url_and_settings(
     cluster: RestCluster, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from kconnect.client.exchange import refusal
 from kconnect.client.http_exchange import Request, Response
-from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
+from kconnect.client.peers import DEADLINE, Peers
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, ForbiddenError, TimedOutError, UnreachableError
 from kconnect.logs.wording import length_text, pluralize
@@ -200,7 +200,7 @@ class RestLeader:
         try:
             response = self._peers.send(url, request)
         except UnreachableError as err:
-            raise UnreachableError(f"{err}. {ADVERTISED}") from err
+            raise UnreachableError(f"{err}. {self._peers.advice(url)}") from err
         except TimedOutError as err:
             raise TimedOutError(f"{err} {DEADLINE}", hint=err.hint) from err
         if response.status >= 300:
