@@ -40,6 +40,7 @@ final class SourceCalls implements Session.Served {
     private final Map<Long, SourceRecord> unacknowledged = new HashMap<>(); // by number; only of tasks that want each
     private Chain<SourceRecord> chain;
     private List<SourceRecord> polled = List.of();
+    private boolean hasThrown; // the last poll: it is called again where that may be retried
     private Map<Integer, Boolean> endings = Map.of(); // rows after which a transaction ends: whether it is committed
     private long first; // the number of the first record of what was polled last
 
@@ -113,9 +114,17 @@ final class SourceCalls implements Session.Served {
     private ByteBuffer poll() throws Exception {
         first += polled.size();
         List<SourceRecord> found;
+        if (hasThrown) { // what it asked for before it threw is before the next records. Source: AbstractWorkerSourceTask.poll
+            hasThrown = false;
+            polled = List.of();
+            ByteBuffer ending = nothing();
+            if (ending.hasRemaining()) return ending;
+        }
         try (Swap swap = new Swap(task)) {
             isPolling = true;
+            hasThrown = true;
             found = task.poll();
+            hasThrown = false;
         } finally {
             isPolling = false;
         }

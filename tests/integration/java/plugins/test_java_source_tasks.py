@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kconnect.api import RecordBatch, SourceRecord
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, RetriableError
 from kconnect.java.plugins import JavaSettings, JavaSourceTask, PolledRuns, java_class
 from kconnect.java.plugins.connectors import JavaSourceConnector
 from kconnect.java.plugins.host import HostProcess
@@ -155,6 +155,22 @@ def test_a_poll_without_records_ends_the_transaction_as_by_javas_worker(
     assert task.poll() is None
     assert requests.take() is Ending(how)
     assert (task.poll(), requests.take()) == (None, None)
+    task.stop()
+
+
+@pytest.mark.parametrize("how", ["abort", "commit"])
+def test_an_end_that_was_asked_for_in_a_poll_that_is_retried_comes_before_the_next_records(
+    host: HostProcess, folder: str, how: str
+) -> None:
+    """Java's worker ends the transaction at once, as after a poll without records."""
+    task = started(host, folder, "NumbersTask", gives_runs=True, count="3", idle=f"{how}, retry")
+    requests = task.context.transaction_context()
+    assert isinstance(requests, TransactionRequests)
+    assert (len(task.poll()), requests.take()) == (3, None)
+    with pytest.raises(RetriableError, match="Not yet"):
+        task.poll()
+    assert (task.poll(), requests.take()) == (None, Ending(how))
+    assert (len(task.poll()), requests.take()) == (2, Ending.COMMIT)
     task.stop()
 
 

@@ -304,9 +304,14 @@ public class TestPlugins {
         @Override
         public List<SourceRecord> poll() throws InterruptedException {
             if (next >= count && idle != null) {
-                if (idle.equals("abort")) context.transactionContext().abortTransaction();
+                boolean throwsThen = idle.endsWith(", retry");
+                if (idle.startsWith("abort")) context.transactionContext().abortTransaction();
                 else context.transactionContext().commitTransaction();
                 idle = null;
+                if (throwsThen) {
+                    count += 2;
+                    throw new RetriableException("Not yet");
+                }
                 return List.of();
             }
             if (next >= count) {
