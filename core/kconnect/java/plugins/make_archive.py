@@ -130,6 +130,9 @@ class _Context:
     def errant_record_reporter(self) -> None:
         return None
 
+    def assignment(self) -> set[TopicPartition]:
+        return set()
+
     def plugin_metrics(self) -> _Context:
         return self
 

@@ -200,7 +200,7 @@ class JavaSinkTask(Hosted, SinkTask):
     def stop(self) -> None:
         if self._java is not None:
             try:
-                self._call("stop")
+                self._call("stop", partitions=_places(self.context.assignment()))
             except JavaHostDiedError as err:
                 log.info("%s: its JVM is gone, so there is nothing to stop: %s", self.java_class, err)
             finally:

@@ -88,7 +88,10 @@ final class SinkCalls implements Session.Served {
             }
             case "put" -> put(batches.get(a.get("batch").asLong()), a.path("if_next").asBoolean(), a.path("seen").asInt());
             case "pre_commit" -> preCommit(a);
-            case "stop" -> stop();
+            case "stop" -> {
+                places.open(places(a)); // Source: WorkerSinkTask.close, whose consumer has them until after stop()
+                yield stop();
+            }
             default -> throw new ConnectException("Unknown call of a sink task: " + method);
         };
     }

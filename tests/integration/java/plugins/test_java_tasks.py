@@ -77,6 +77,9 @@ class Context:
     def errant_record_reporter(self) -> ErrantRecords | None:
         return self._reporter
 
+    def assignment(self) -> set[TopicPartition]:
+        return set()
+
     def transaction_context(self) -> None:
         return None
 

@@ -158,6 +158,7 @@ public class RecordedSink extends SinkConnector {
 
         @Override
         public void stop() {
+            journal.add("has", sorted(context.assignment()));
             journal.add("stop");
         }
     }
