@@ -128,7 +128,10 @@ class SinkPartitions:
         self._is_closing = True
 
     def go_where_asked(self) -> None:
-        """Rewind to the offsets that the task asked for."""
+        """Rewind to the offsets that the task asked for.
+
+        Differs: where the put was to be retried, Java first puts the same records again.
+        """
         if not self._context.has_offsets:
             return
         self._settle_puts()  # in which the task may ask for more

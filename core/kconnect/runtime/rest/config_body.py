@@ -39,7 +39,11 @@ def require_readable(what: str, name: str) -> None:
 
 
 def without_nulls(texts: Mapping[str, str | None]) -> dict[str, str]:
-    """The same, refused if a setting is null. Errors: BadRequestError with Java's words of a failed validation."""
+    """The same, refused if a setting is null.
+
+    Errors: BadRequestError with Java's words of a failed validation.
+    Differs: Java takes a null as absent where the connector's own table has the setting, and `name`.
+    """
     if any(value is None for value in texts.values()):
         raise BadRequestError(
             "Connector configuration is invalid and contains the following 1 error(s):\n"
