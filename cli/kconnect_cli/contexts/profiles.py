@@ -124,9 +124,9 @@ class Profiles:
 
 def contexts_path() -> Path:
     """Where contexts are kept."""
-    from platformdirs import user_config_path
+    from kconnect.files.folders import config_folder
 
-    return user_config_path("kconnect") / "contexts.toml"
+    return config_folder() / "contexts.toml"
 
 
 def load_profiles(path: Path) -> Profiles:

@@ -10,27 +10,66 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_data_path, user_state_path
+from platformdirs import user_cache_path, user_config_path, user_data_path, user_state_path
 
 from kconnect.errors import ConfigError
 
 
 def cache_folder() -> Path:
-    """Where fetched jars and class archives are kept: the user's cache folder, `KCONNECT_CACHE` if set."""
+    """Where fetched jars and class archives are kept: the user's cache folder, `KCONNECT_CACHE` if set.
+
+    A user without a home, as containers have, has a folder among the temporary ones. Errors: ConfigError.
+    """
     chosen = os.environ.get("KCONNECT_CACHE")
-    return Path(chosen) if chosen else user_cache_path("kconnect")
+    return Path(chosen) if chosen else _of_user(user_cache_path, "cache")
 
 
 def data_folder() -> Path:
-    """Where the dev broker, and a worker started without a config file, keep persistent data."""
-    return user_data_path("kconnect")
+    """Where the dev broker, and a worker started without a config file, keep persistent data.
+
+    Errors: ConfigError for a user without a home: the data would not last.
+    """
+    try:
+        return user_data_path("kconnect")
+    except RuntimeError as err:
+        raise ConfigError(
+            f"The user with the number {os.getuid()} has no home folder.", hint="Set HOME, or XDG_DATA_HOME alone."
+        ) from err
 
 
 def state_folder() -> Path:
-    """Where a worker leaves what explains how it ended."""
-    return user_state_path("kconnect")
+    """Where a worker leaves what explains how it ended. Errors: as of `cache_folder`."""
+    return _of_user(user_state_path, "state")
+
+
+def config_folder() -> Path:
+    """Where the contexts of commands are. Errors: as of `cache_folder`."""
+    return _of_user(user_config_path, "config")
+
+
+def _of_user(find: Callable[[str], Path], name: str) -> Path:
+    try:
+        return find("kconnect")
+    except RuntimeError:  # neither HOME nor an entry in /etc/passwd
+        return _homeless(name)
+
+
+def _homeless(name: str) -> Path:
+    """A folder that this user alone writes. Errors: ConfigError for somebody else's: jars are run from it."""
+    folder = Path(tempfile.gettempdir(), f"kconnect-{os.getuid()}", name)
+    with suppress(FileExistsError):
+        folder.parent.mkdir(mode=0o700)
+    found = folder.parent.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
+        raise ConfigError(
+            f"{folder.parent} is not a folder that the user with the number {os.getuid()} alone writes.",
+            hint="Set HOME or KCONNECT_CACHE, or remove it.",
+        )
+    return folder
 
 
 def is_open_to_others(path: Path) -> bool:

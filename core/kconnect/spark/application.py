@@ -26,7 +26,14 @@ from kconnect.logs.timeline import note_step
 from kconnect.runtime.herder.interface import ExecutorInfo, RuntimeInfo
 from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
-from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties, make_archive_in_background, spark_archive
+from kconnect.spark.jvm import (
+    FAST_FLAGS,
+    Jvm,
+    is_known_user,
+    log4j_properties,
+    make_archive_in_background,
+    spark_archive,
+)
 from kconnect.spark.master import LocalCores, await_master, warn_while_queued
 from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SLOT_POOL, SparkSettings, executors_python, spark_conf, starts_our_daemon
@@ -346,6 +353,9 @@ class SparkApplication:
         # A worker that is killed leaves no folder: its JVM sees the end of its input, and takes the folder along
         hooks = gateway.jvm.org.apache.spark.util.ShutdownHookManager
         hooks.registerShutdownDeleteDir(gateway.jvm.java.io.File(str(self._folder)))
+        if not is_known_user():  # Hadoop's login asks for a name: it would fail with a NullPointerException
+            users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+            users.setLoginUser(users.createRemoteUser(os.environ.get("HADOOP_USER_NAME") or str(os.getuid())))
         conf = SparkConf(loadDefaults=False)
         for key, value in spark_conf(self.settings, self._folder).items():
             conf.set(key, value)

@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import logging
 import os
+import pwd
 import re
 import signal
 import subprocess
@@ -87,7 +88,9 @@ class Jvm:
         self._master = conf.get("spark.master")
         settings = self._folder / "spark.properties"
         with os.fdopen(os.open(settings, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            javaproperties.dump({**conf, "spark.driver.extraJavaOptions": java_options}, file, timestamp=False)
+            # Java does not look at HOME, and has `?` for who has no other
+            options = java_options if is_known_user() else f"-Duser.home={self._folder} {java_options}"
+            javaproperties.dump({**conf, "spark.driver.extraJavaOptions": options}, file, timestamp=False)
         env = {
             **os.environ,
             **environment,
@@ -193,6 +196,15 @@ class Jvm:
                 elif not line[0].isspace() and not line.startswith(("Caused by", "java.", "org.", "scala.")):
                     level = logging.INFO  # not of log4j: what Python workers write to standard error
                 jvm_log.log(logging.DEBUG if self._quiet else level, "%s", line)
+
+
+def is_known_user() -> bool:
+    """Whether /etc/passwd, or what is in its place, has this user; in containers it may be a number alone."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
 
 
 def spark_home() -> Path:

@@ -46,6 +46,8 @@ class WaitingDaemon:
             return False
         self._script.write_text(first + _SCRIPT.format(socket=str(self._socket), module=MODULE))
         self._script.chmod(0o700)
+        if not os.access(self._script, os.X_OK):  # nothing is run from a file system that is mounted noexec
+            return False
         # Its input ends with this process, however that ends; a group of its own keeps Ctrl-C from it
         self._process = subprocess.Popen(
             [sys.executable, "-m", MODULE, WAIT, str(self._socket)],
