@@ -467,6 +467,19 @@ def test_a_name_of_another_type_than_tables_is_said_with_it(
         assert [(record.topic, record.value["id"]) for record in source.poll(2)] == [("parts", 3), ("parts", 13)]
 
 
+def test_a_foreign_table_is_found_by_its_type(postgres_uri: str, schema: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is not read here: its wrapper has no handler."""
+    run(postgres_uri, "CREATE FOREIGN DATA WRAPPER idle", "CREATE SERVER far FOREIGN DATA WRAPPER idle", schema=schema)
+    run(postgres_uri, "CREATE FOREIGN TABLE abroad (id int NOT NULL, name text) SERVER far", schema=schema)
+    named = {"mode": "bulk", "table_whitelist": "abroad"}
+    with source_of(postgres_uri, schema, **named):
+        assert "table.whitelist: abroad is there as FOREIGN TABLE, which table.types=TABLE,FOREIGN TABLE" in caplog.text
+        assert "No table fits the settings" in caplog.text
+    caplog.clear()
+    with source_of(postgres_uri, schema, **named, table_types="foreign table"):
+        assert caplog.messages == []
+
+
 @pytest.mark.parametrize("setting", ["table_whitelist", "table_blacklist"])
 def test_a_name_that_differs_in_case_alone_from_a_tables_is_said(
     postgres_uri: str, schema: str, setting: str, caplog: pytest.LogCaptureFixture

@@ -244,6 +244,22 @@ def test_it_is_said_that_members_without_names_are_left_out(
     ]
 
 
+def test_a_member_that_the_schema_does_not_name_is_left_out_and_said_once(
+    registry: MemoryRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    inner = {"type": "object", "title": "Inner", "properties": {"x": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "each": {"type": "array", "items": inner}}}
+    made = converter(registry)
+    number = registry.add("t-value", json.dumps(schema), schemaType="JSON")
+    for value in ({"a": 1}, {"b": 2, "c": 3, "each": [{"x": 1}, {"y": 1}]}, {"d": 4, "each": [{"z": 1}]}):
+        made.to_connect_data("t", b"\0" + number.to_bytes(4, "big") + json.dumps(value).encode())
+
+    assert caplog.messages == [
+        "The JSON Schema does not name b, c: such members are left out",
+        "The JSON Schema Inner does not name y: such members are left out",
+    ]
+
+
 def test_properties_that_are_not_required_can_be_optional(registry: MemoryRegistry) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["b"]}
 

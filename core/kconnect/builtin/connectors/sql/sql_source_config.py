@@ -38,7 +38,7 @@ GRANULARITIES = (
     "micros_debezium",
 )
 NUMERICS = ("none", "precision_only", "best_fit", "best_fit_eager_double")
-TABLE_TYPES = ("TABLE", "VIEW", "MATERIALIZED VIEW", "PARTITIONED TABLE")
+TABLE_TYPES = ("TABLE", "VIEW", "MATERIALIZED VIEW", "PARTITIONED TABLE", "FOREIGN TABLE")
 
 
 def _check_prefix(name: str, value: Any) -> None:

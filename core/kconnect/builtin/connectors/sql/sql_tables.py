@@ -152,7 +152,7 @@ def tables_of(connection: sa.Connection, config: Mapping[str, Any]) -> list[Tabl
     return found
 
 
-_RELKINDS = {"TABLE": "r", "VIEW": "v", "MATERIALIZED VIEW": "m", "PARTITIONED TABLE": "p"}
+_RELKINDS = {"TABLE": "r", "VIEW": "v", "MATERIALIZED VIEW": "m", "PARTITIONED TABLE": "p", "FOREIGN TABLE": "f"}
 
 
 def _of_postgres(connection: sa.Connection, types: set[str]) -> list[TableId]:

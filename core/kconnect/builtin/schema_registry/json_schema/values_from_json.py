@@ -7,6 +7,7 @@ the type does not hold, of which Java cuts the fraction or the high bits.
 from __future__ import annotations
 
 import decimal
+import logging
 from collections.abc import Callable, Mapping
 from ctypes import c_float
 from typing import Any, Final
@@ -15,8 +16,11 @@ from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timesta
 from kconnect.builtin.schema_registry.json_schema.json_names import JsonOptions, has_text_keys, is_union
 from kconnect.java.compat.jackson import MISSING, read_base64, write_double
 
+log = logging.getLogger(__name__)
+
 Reader = Callable[[Any], Any]
 
+_MOST_SHOWN: Final = 200
 _BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 _EXACT: Final = decimal.Context(1000, traps=[decimal.Inexact, decimal.InvalidOperation])  # as many as JSON may have
 _FLOATS: Final = (Type.FLOAT32, Type.FLOAT64)
@@ -181,9 +185,20 @@ def _map(schema: Schema, options: JsonOptions) -> Reader:
 
 def _struct(schema: Schema, options: JsonOptions) -> Reader:
     parts = [(field.name, reader_of(field.schema, options)) for field in schema.fields]
+    names = {name for name, _ in parts}
+    has_said = not names  # of a schema without properties json_schema_mapping.py says it
 
     def struct(node: Any) -> Struct:
+        nonlocal has_said
         found = _of(node, dict, schema)
+        if not has_said and not found.keys() <= names:
+            has_said = True
+            left_out = ", ".join(sorted(found.keys() - names))
+            log.warning(
+                "The JSON Schema%s does not name %s: such members are left out",
+                f" {schema.name}" if schema.name else "",
+                left_out if len(left_out) <= _MOST_SHOWN else left_out[:_MOST_SHOWN] + "..",
+            )
         values: list[Any] = []
         for name, read in parts:
             try:
