@@ -132,8 +132,15 @@ class Jvm:
             ended = f"Spark's JVM ended with code {code} before it was ready{self._whose()}"
             if (few := too_few_files()) is not None:  # its own words are of whatever file it opened last
                 raise EnvironmentProblemError(f"{ended}: {few}", hint=MORE_FILES)
+            words = self.last_words()
+            if lacking := re.search(r"FindException: Module (\S+) not found", words):
+                raise EnvironmentProblemError(
+                    f"{ended}: this Java has no module {lacking[1]}",
+                    hint="Spark needs a whole Java runtime: set JAVA_HOME to one, unless "
+                    "spark.driver.extraJavaOptions names the module.",
+                )
             raise EnvironmentProblemError(
-                f"{ended}. It said: {self.last_words()}",
+                f"{ended}. It said: {words}",
                 hint="Check the spark.* settings of the worker, above all spark.driver.extraJavaOptions.",
             )
         gateway = _join_gateway(where.read_bytes())
