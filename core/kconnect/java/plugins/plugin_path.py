@@ -95,7 +95,7 @@ def rows_of(locations: Iterable[Path], java: JavaSettings) -> list[PathRow]:
     folders = tuple(folder for folder in (folder_at(place) for place in locations) if folder is not None)
     index = JavaIndex(folders)
     with closing(JavaPlugins(index, java)) as plugins:
-        every = list(in_order(index.plugins()))
+        every = list(dict.fromkeys([*in_order(index.plugins()), *in_order(index.named())]))  # also what a class is not
         loaded = plugins.versions.of_all(((name, place) for name, _, place in every), strict=True)
     named = index.named()
     rows = []
