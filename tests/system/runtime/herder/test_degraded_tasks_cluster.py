@@ -104,13 +104,13 @@ def test_the_doctor_shows_a_worker_behind_basic_auth_who_asks(broker: DevBroker,
 
         reported = cli_run("topics", "doctor", "-o", "json", home=tmp_path, expect=7).json
         assert [each["connector"] for each in reported["findings"] if each["code"] == "task-retrying"] == ["moody"]
-        assert [each for each in reported["not_checked"] if "condition of the tasks" in each["what"]] == []
+        assert [each for each in reported["not_checked"] if "condition of what runs" in each["what"]] == []
 
         stranger = {"KCONNECT_WORKER": str(file), "KCONNECT_URL": url}
         reported = cli_run("topics", "doctor", "-o", "json", home=tmp_path, env=stranger, expect=0).json
         refused = [
             each["why"]
             for each in reported["not_checked"]
-            if each["what"].startswith(f"the condition of the tasks on {url}")
+            if each["what"].startswith(f"the condition of what runs on {url}")
         ]
         assert refused == [f"{url} refuses a caller without a user (401)"]
