@@ -65,7 +65,7 @@ types: $(DEV)
 layers: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
-unit: $(DEV)  ## unit tests alone, with a fifth of the random examples: one to two minutes on two cores
+unit: $(DEV)  ## unit tests alone, with a fifth of the random examples: two minutes on two cores
 	KCONNECT_EXAMPLES_PERCENT=20 $(BIN)/pytest -q -n 4 $(SIDE_BY_SIDE) tests/unit
 
 # What tests need of Debian: any program of $(1), from the package $(2); $(3) is what needs it
