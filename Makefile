@@ -135,7 +135,7 @@ pooled: $(DEV) install browser  ## a million records by three sinks through PgBo
 
 mariadb: $(DEV)  ## SqlSource and SqlSink on a real MariaDB, which apt-get installs
 	$(call from_debian,mariadbd,mariadb-server,tests of MariaDB)
-	KCONNECT_MARIADB=yes $(BIN)/pytest -q tests/integration/builtin/test_sql_mariadb.py tests/integration/builtin/test_sql_mariadb_troubles.py
+	KCONNECT_MARIADB=yes $(BIN)/pytest -q tests/integration/builtin/test_sql_mariadb*.py
 
 databases: $(DEV) install  ## a million records exactly once into PostgreSQL (by a pooler), MariaDB and SQLite, killed every few seconds; SEED=
 	$(call from_debian,mariadbd,mariadb-server,tests of MariaDB)

@@ -68,6 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 _OF_MARIADB = [
     "integration/builtin/test_sql_mariadb.py",
     "integration/builtin/test_sql_mariadb_troubles.py",
+    "integration/builtin/test_sql_mariadb_widening.py",
     "system/builtin/test_sql_killed.py",
 ]
 # Minutes: `make day` alone

@@ -6,33 +6,19 @@ import socket
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import pytest
 
 from kconnect.api import ConnectError, RetriableError
 from kconnect.api.config_key import MayPass
 from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector
 from kconnect.builtin.connectors.sql.sql_source import SqlSourceConnector
-from kconnect.testing import ManualClock, MemoryLog, SinkHarness
 from kit.postgres import Door, socket_of
+from kit.postgres_sink import sink_into
 
 
 @pytest.fixture
 def server(postgres_uri: str) -> str:
     return postgres_uri
-
-
-def sink_into(
-    server: str, topic: str, clock: ManualClock | None = None, log: MemoryLog | None = None, **more: str
-) -> SinkHarness:
-    settings = {key.replace("_", "."): value for key, value in more.items()}
-    config = {"topics": topic, "connection.driver": "psycopg", "connection.url": server, **settings}
-    return SinkHarness("SqlSink", {"auto.create": "true", **config}, log=log, clock=clock or ManualClock())
-
-
-def rows(server: str, query: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(server) as connection:
-        return connection.execute(query).fetchall()
 
 
 @pytest.mark.parametrize(
