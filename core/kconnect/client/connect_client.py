@@ -275,8 +275,7 @@ class ConnectClient:
 
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         """Between the workers of a cluster: sends the task configs of a connector to the leader."""
-        body = [dict(config) for config in configs]
-        self._exchange.read_if_any("POST", _path(name, "tasks"), lambda _answer: None, body)
+        self._exchange.read_if_any("POST", _path(name, "tasks"), lambda _answer: None, [dict(one) for one in configs])
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
         """Committed offsets of a connector."""
@@ -318,8 +317,7 @@ class ConnectClient:
     def plugin_config(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
         """Settings of one plugin of any type: name, type, required, default_value, importance, documentation, .."""
         query = f"?version={quote(version, safe='')}" if version is not None else ""
-        path = f"/connector-plugins/{segment(plugin)}/config{query}"
-        return self._exchange.read("GET", path, as_objects)
+        return self._exchange.read("GET", f"/connector-plugins/{segment(plugin)}/config{query}", as_objects)
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
         """A worker's validation of a connector's config, without creating it.
@@ -403,8 +401,7 @@ class ConnectClient:
 
     def offsets_at(self, name: str, target: Mapping[str, Any]) -> list[ConnectorOffset]:
         """Where a connector's partitions are at a target, such as {"to_time": ms}; changes nothing."""
-        path = f"/admin/connectors/{segment(name)}/offsets/target"
-        return self._exchange.read("POST", path, offsets_from_json, dict(target))
+        return self._exchange.read("POST", f"/admin{_path(name, 'offsets', 'target')}", offsets_from_json, dict(target))
 
     def conditions(self) -> dict[str | TaskId, TaskCondition]:
         """Conditions of the tasks this worker runs, and of connectors that give no task configs, by their names.

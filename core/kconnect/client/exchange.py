@@ -230,7 +230,7 @@ def _no_route_hint(request: str) -> str:
     route = request.partition("?")[0]
     for pattern, since in _SINCE:
         if re.fullmatch(pattern, route):
-            return f"Kafka Connect has it since {since}; the worker is older, or not at this path of the URL."
+            return f"Kafka Connect has it since {since}. An older worker lacks it, as do other paths and listeners."
     return _NO_ROUTE_HINT
 
 

@@ -59,7 +59,7 @@ class Peers:
         transport = worker_exchange(base, self._tls, timeout_s=self.timeout_s, connect_timeout_s=_CONNECT_TIMEOUT_S)
         with self._lock:
             if self._is_closed:
-                raise UnreachableError(f"The worker is stopping; it sends no more requests to {url} any more")
+                raise UnreachableError(f"The worker is stopping; it sends no more requests to {url}")
             self._open.add(transport)
         try:
             response = transport.send(request, within_s, None, silence)

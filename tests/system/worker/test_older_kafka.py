@@ -68,7 +68,7 @@ def test_a_sink_by_a_protocol_that_the_brokers_lack_fails_and_says_why(ours: Dis
         client.create_connector("newer", sink)
         trace = ours.await_task("newer", RunState.FAILED, 90)
         client.delete_connector("newer")
-    assert "the brokers do not know group.protocol=consumer" in trace
+    assert "by group.protocol=consumer: it is not a member of it" in trace
 
 
 def test_what_an_older_broker_cannot_be_asked_is_not_a_failed_check(older: OlderKafka, home: Path) -> None:

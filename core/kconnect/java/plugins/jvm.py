@@ -252,6 +252,7 @@ class HostJvm:
             self._died(closed | {session.place for session in list(self._sessions.values())}, death)
             for session in list(self._sessions.values()):
                 session.event(DIED, death.with_traceback(None))
+            self._ending.set()  # nobody watches it any more
 
     def _heard(self, reported: dict[str, Any]) -> None:
         number = int(reported.get("session", 0))
@@ -331,8 +332,12 @@ class HostJvm:
     # --- end ---
 
     def end(self, timeout_s: float = END_TIMEOUT_S) -> None:
-        """End it, or let go of one that is another process's; kills its own at the deadline. Idempotent."""
-        self._ending.set()
+        """End it, or let go of one that is another process's; kills its own at the deadline. Idempotent.
+
+        One that has ended by itself a moment ago is still heard of: its death counts.
+        """
+        if self.is_alive:
+            self._ending.set()
         self._control.close()
         self._process.end(timeout_s)
 

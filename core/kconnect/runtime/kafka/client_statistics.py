@@ -83,7 +83,7 @@ class Throttles:
             return []
         clients = ", ".join(f"{client} ({wait_s:.1f} s)" for client, wait_s in sorted(held.items()))
         return [
-            "Quotas of the brokers have this worker's own clients wait with each request, and changes with them: "
+            "Quotas of the brokers delay each request of this worker's own clients, and so every change: "
             f"{clients}. kafka-configs --describe with --entity-type clients or users shows the quotas"
         ]
 

@@ -197,7 +197,7 @@ class ClientLog:
         self._tell(min(level, logging.WARNING), kind, message % args if args else message)
 
     def on_throttle(self, event: ThrottleEvent) -> None:
-        """Called by the client for an answer that says how long its next request waits, or first says no more so."""
+        """Called by the client for an answer that says how long its next request waits; 0 once it does not."""
         if self._throttled is not None:
             self._throttled(self._client_id, event.throttle_time)
 

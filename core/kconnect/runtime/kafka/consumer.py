@@ -180,8 +180,8 @@ class RecordConsumer:
     def _join_again_if_lost(self, lost_joins: LostJoins) -> None:
         if not lost_joins.is_lost(self._client.memberid):
             return
-        if self._is_of_brokers:  # of brokers before 4.0, which librdkafka asks in silence
-            raise self._not_joined()
+        if self._is_of_brokers:  # librdkafka keeps asking brokers before 4.0, in silence
+            raise self._not_joined("is not a member of it, though it has asked to join")
         log.warning(
             "%s: the group %s does not have it, though it has asked to join: another client joins instead",
             self._name,
@@ -193,11 +193,11 @@ class RecordConsumer:
             self._resets = self._resets.by(self._client)
         self._subscribe_to(self._topics)
 
-    def _not_joined(self) -> ConnectError:
+    def _not_joined(self, why: str) -> ConnectError:
         return ConnectError(
-            f"{self._name} cannot join the group {self._group}: the brokers do not know group.protocol=consumer",
-            hint="They do since Kafka 4.0, unless group.coordinator.rebalance.protocols leaves it out: set "
-            "consumer.override.group.protocol=classic.",
+            f"{self._name} cannot join the group {self._group} by group.protocol=consumer: it {why}",
+            hint="Brokers know this protocol since Kafka 4.0, unless group.coordinator.rebalance.protocols leaves it "
+            "out. For others set consumer.override.group.protocol=classic.",
         )
 
     def _let_go(self) -> None:
@@ -454,7 +454,7 @@ class RecordConsumer:
             elif error.code() in PASSING:
                 self._log.on_error(error)
             elif error.code() == KafkaError._FATAL and "ConsumerGroupHeartbeat" in error.str():
-                raise self._not_joined()
+                raise self._not_joined(f"is refused ({error.str()})")
             else:
                 where = f" from {message.topic()}-{message.partition()}" if message.topic() else ""
                 raise self._error(f"Records cannot be fetched{where}", error, message.topic())

@@ -66,5 +66,5 @@ def test_who_writes_and_reads_a_log_under_a_quota_is_named_while_it_is_held_back
             log.send(b"k", b"x" * 300)
         (notice,) = eventually(throttles.notices, 30, "somebody is held back")
         log.stop()
-    assert f"wait with each request, and changes with them: {client} (" in notice
+    assert f"and so every change: {client} (" in notice
     eventually(lambda: not throttles.notices(), 60, "it is held back no longer")

@@ -95,7 +95,7 @@ def joining_by_consumer_protocol(bootstrap, group, topic):
     return consumer, clock, admin
 
 
-NO_PROTOCOL = "c-0 cannot join the group .*: the brokers do not know group.protocol=consumer"
+NO_PROTOCOL = "c-0 cannot join the group .* by group.protocol=consumer: it "
 
 
 def test_brokers_that_refuse_the_protocol_of_a_group_are_an_error(tmp_path, topic):
@@ -108,7 +108,7 @@ def test_brokers_that_refuse_the_protocol_of_a_group_are_an_error(tmp_path, topi
             return False
 
         try:
-            with pytest.raises(ConnectError, match=NO_PROTOCOL) as caught:
+            with pytest.raises(ConnectError, match=f"{NO_PROTOCOL}is refused .*API version not supported") as caught:
                 eventually(fetch, 30, "an error")
             assert "consumer.override.group.protocol=classic" in (caught.value.hint or "")
         finally:
@@ -128,7 +128,7 @@ def test_brokers_too_old_for_the_protocol_of_a_group_are_an_error():
             clock.now_s = 11
             assert consumer.fetch(10, 0.1) == []
             clock.now_s = 17
-            with pytest.raises(ConnectError, match=NO_PROTOCOL):
+            with pytest.raises(ConnectError, match=f"{NO_PROTOCOL}is not a member of it"):
                 consumer.fetch(10, 0.1)
         finally:
             consumer.close()

@@ -65,11 +65,11 @@ def test_who_is_held_back_is_named_until_its_request_had_to_be_answered(caplog: 
     throttles.note("connect-g-statuses", 60.0)
     throttles.note("connect-g-configs", 0.0)  # an answer that had to wait; the next one may again
     (notice,) = throttles.notices()
-    assert "changes with them: connect-g-configs (4.2 s), connect-g-statuses (60.0 s). kafka-configs" in notice
+    assert "every change: connect-g-configs (4.2 s), connect-g-statuses (60.0 s). kafka-configs" in notice
     clock.advance(9.5)
     throttles.note("connect-g-statuses", 50.0)
     (notice,) = throttles.notices()
-    assert "changes with them: connect-g-statuses (50.0 s). kafka-configs" in notice
+    assert "every change: connect-g-statuses (50.0 s). kafka-configs" in notice
     clock.advance(55.5)
     assert throttles.notices() == []
     assert [record.args for record in caplog.records] == [("connect-g-configs", 4.25), ("connect-g-statuses", 60.0)]
